@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ``blockwave`` command. Only this room knows typer and rich; torch is imported by the commands that compute."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from ..errors import BlockwaveError
+from .exits import INTERRUPTED, MISSING, OUTPUT, USAGE, exit_code, one_line
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code.
+
+    Args:
+        argv: arguments without the program's name; None for those of the process.
+    """
+    try:
+        import rich  # noqa: F401
+        import typer
+    except ImportError as error:
+        if (error.name or "").split(".")[0] not in ("rich", "typer"):
+            raise
+        advice = 'run: pip install "blockwave[cli]"'
+        return _fail(f"the command line needs {error.name}, which is not installed; {advice}", MISSING)
+    from .app import app
+
+    arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    # click's UsageError, wherever this version of typer keeps it.
+    usage_error: type[Exception] = typer.BadParameter.__mro__[1]
+    try:
+        code = app(arguments, prog_name="blockwave", standalone_mode=False)
+    except BlockwaveError as error:
+        return _fail(error, exit_code(error))
+    except usage_error as error:
+        return _fail(f"{error.format_message()} See --help.", USAGE)  # type: ignore[attr-defined]
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except OSError as error:
+        if error.filename is None:
+            raise
+        return _fail(f"{error.filename}: {error.strerror}", OUTPUT)
+    if code == INTERRUPTED:
+        return _fail("interrupted", INTERRUPTED)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: object, code: int) -> int:
+    print(f"error: {one_line(message)}", file=sys.stderr)
+    return code

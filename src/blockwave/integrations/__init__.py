@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Doors to other software that runs the same models."""

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The vocoder: mel [B, T, M] to samples [B, L]."""
+
+from .bigvgan import BigVGAN
+from .reach import Reach, receptive_field
+from .windows import vocode
+
+__all__ = ["BigVGAN", "Reach", "receptive_field", "vocode"]
