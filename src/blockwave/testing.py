@@ -24,15 +24,15 @@ def relative_error(got: Tensor, expected: Tensor) -> float:
     return float(error.nan_to_num(nan=torch.inf))
 
 
-def excess_error(got: Tensor, plain: Tensor, exact: Tensor, floor_ulps: float = 4.0) -> float:
+def excess_error(got: Tensor, plain: Tensor, exact: Tensor, floor_ulps: float = 2.0) -> float:
     """The error of ``got`` in units of what plain PyTorch loses; a kernel is sound up to 2.
 
     Args:
         got: the result under test.
         plain: the same computed by PyTorch's own operators in the dtype of ``got``.
         exact: the same in float64.
-        floor_ulps: error that is always granted, in units of the last place of the maximum; PyTorch loses 1 to 6 on a
-            block of 24 frames and none on a single one, where rounding once more is no fault.
+        floor_ulps: error that is always granted, in units of the last place of the maximum; on a handful of frames
+            PyTorch may lose nothing by luck, where rounding once more is no fault.
     """
     loss = (plain.double() - exact).abs().max()
     floor = floor_ulps * torch.finfo(got.dtype).eps * exact.abs().max()

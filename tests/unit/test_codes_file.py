@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documented JSON: written, read again, and what it refuses. Every other kind of file is tested with the program."""
+"""The documented JSON: written, read again, and what it refuses. Other kinds of files are tested with the program."""
 
 from __future__ import annotations
 
@@ -59,9 +59,10 @@ def test_text_of_any_spacing():
 @given(st.binary(max_size=60))
 def test_any_bytes_are_codes_or_a_codes_error(data):
     try:
-        assert parse_codes(data).codes.dtype == np.int64
-    except CodesError as error:
-        assert str(error).startswith("codes: ")
+        codes = parse_codes(data).codes
+    except CodesError:
+        return
+    assert codes.dtype == np.int64
 
 
 @pytest.mark.parametrize(

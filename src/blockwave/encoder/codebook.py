@@ -78,7 +78,7 @@ class Codebook:
             got = (codebook.first_id, last_id, codebook.frames_per_code, codebook.hash)
             expected = (0, config.dit.num_embeds, config.dit.repeats, config.codebook)
             raise CheckpointError(
-                f"{path}: got (first id, last id, frames per code, hash) {got}, expected within {expected}; the codebook "
+                f"{path}: got (first id, last id, frames per code, hash) {got}, expected within {expected}; it "
                 "belongs to another checkpoint"
             )
         return codebook

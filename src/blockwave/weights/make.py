@@ -52,7 +52,7 @@ def make_checkpoint(
     first shard holds other stages only. One tensor at a time is in memory. The folder appears when it is complete.
 
     Args:
-        size: "tiny" (0.7 M parameters), "small" or "full" (449.05 M, 1.8 GB, the released sizes).
+        size: "tiny" (1.2 M parameters), "small" (12.3 M) or "full" (449.05 M, 1.8 GB, the released sizes).
         voices: names in spk_dict.pt; none leaves the file out.
         older_keys: write the configuration under the names of the first released files.
         overwrite: replace a checkpoint that is already there.

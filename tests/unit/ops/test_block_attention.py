@@ -9,43 +9,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.nn.functional import scaled_dot_product_attention
 
-from blockwave import block_sparse_attention
 from blockwave.blocks import BlockTable
 from blockwave.errors import OptionError
 from blockwave.ops.block_attention import BlockLayout, block_attention
 from blockwave.testing import excess_error
+from tests.attention import BLOCK, REACHES, SOUND, alone, dense, exact, fused, together
 
-BLOCK = 24
 LENGTHS = (*range(1, 61), 96, 101, 500)
-REACHES = ((0, 0), (1, 0), (0, 1), (1, 1), (2, 1))
-SOUND = 2.0  # times the error of plain PyTorch
-
-
-def fused(frames, heads=2, width=64, dtype=torch.float32, seed=0):
-    """q, k, v [F, H, D] as slices of one tensor [F, 3, H, D], as the fused projection leaves them."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(frames, 3, heads, width, generator=generator, dtype=torch.float64).to(dtype).unbind(1)
-
-
-def dense(q, k, v, block, back, ahead):
-    """PyTorch's attention of one sequence [T, H, D] under the mask of block distances."""
-    of = torch.arange(len(q)) // block
-    distance = of[None, :] - of[:, None]
-    mask = (distance >= -back) & (distance <= ahead)
-    q, k, v = (x.transpose(0, 1)[None] for x in (q, k, v))
-    return scaled_dot_product_attention(q, k, v, attn_mask=mask)[0].transpose(0, 1)
-
-
-def exact(q, k, v, block, back, ahead):
-    """The same in float64, from the formula."""
-    of = torch.arange(len(q)) // block
-    distance = of[None, :] - of[:, None]
-    q, k, v = (x.double() for x in (q, k, v))
-    scores = torch.einsum("thd,uhd->htu", q, k) / q.shape[-1] ** 0.5
-    scores = scores.masked_fill((distance < -back) | (distance > ahead), -torch.inf)
-    return torch.einsum("htu,uhd->thd", scores.softmax(-1), v)
 
 
 @cache
@@ -56,33 +27,6 @@ def sequences():
 @cache
 def yardsticks(back, ahead):
     return [(dense(*qkv, BLOCK, back, ahead), exact(*qkv, BLOCK, back, ahead)) for qkv in sequences()]
-
-
-def packed(table, parts):
-    """[T_i, H, D] of every sequence -> [F, H, D] in packed order."""
-    starts = torch.tensor([0, *(len(part) for part in parts)]).cumsum(0)[:-1]
-    order = starts[torch.from_numpy(table.frame_sequence)] + torch.from_numpy(table.frame_position)
-    return torch.cat(parts)[order]
-
-
-def unpacked(table, out):
-    sequence, position = torch.from_numpy(table.frame_sequence), torch.from_numpy(table.frame_position)
-    parts = []
-    for i in range(int(sequence.max()) + 1):
-        own = sequence == i
-        parts.append(out[own][position[own].argsort()])
-    return parts
-
-
-def alone(q, k, v, back, ahead, block=BLOCK, **options):
-    layout = BlockLayout(BlockTable.from_lengths([len(q)], block))
-    return block_attention(q, k, v, layout, back, ahead, **options)
-
-
-def together(qkvs, back, ahead, block=BLOCK):
-    table = BlockTable.from_lengths([len(q) for q, _, _ in qkvs], block)
-    q, k, v = (packed(table, parts) for parts in zip(*qkvs, strict=True))
-    return unpacked(table, block_attention(q, k, v, BlockLayout(table), back, ahead))
 
 
 @pytest.fixture
@@ -100,8 +44,8 @@ def poisoned():
 @pytest.mark.parametrize("frames", [10, 96, 101])
 def test_the_published_nine_cases(frames, reach):
     q, k, v = fused(frames, heads=16, width=64, seed=frames)
-    error = excess_error(alone(q, k, v, *reach), dense(q, k, v, BLOCK, *reach), exact(q, k, v, BLOCK, *reach))
-    assert error <= SOUND
+    plain, truth = dense(q, k, v, BLOCK, *reach), exact(q, k, v, BLOCK, *reach)
+    assert excess_error(alone(q, k, v, *reach), plain, truth, floor_ulps=0) <= SOUND
 
 
 @pytest.mark.parametrize("reach", REACHES)
@@ -154,7 +98,8 @@ def test_a_reach_beyond_the_sequence_costs_and_sees_no_more(reach):
     out = block_attention(q, k, v, layout, *reach)
     assert excess_error(out, dense(q, k, v, BLOCK, *reach), exact(q, k, v, BLOCK, *reach)) <= SOUND
     plan = layout.plan(*reach)
-    assert all(group.keys.shape[1] <= 9 * BLOCK for group in (plan.whole, plan.edge) if group is not None)
+    parts = [*plan.groups, *([plan.ends] if plan.ends else [])]
+    assert all(part.keys.shape[1] <= 9 * BLOCK for part in parts)
 
 
 def test_one_frame_is_its_own_value():
@@ -239,107 +184,3 @@ def test_the_gradient_is_that_of_differences(reach):
     layout = BlockLayout(BlockTable.from_lengths([5, 3, 7, 1], 3))
     qkv = [x.clone().requires_grad_() for x in fused(16, heads=1, width=2, dtype=torch.float64)]
     assert torch.autograd.gradcheck(lambda q, k, v: block_attention(q, k, v, layout, *reach), qkv)
-
-
-# The form for everybody's tensors
-
-
-def four_axes(batch, frames, dtype=torch.float32, heads=3, width=16):
-    qkv = fused(batch * frames, heads, width, dtype, seed=frames)
-    return [x.unflatten(0, (batch, frames)).transpose(1, 2) for x in qkv]
-
-
-@pytest.mark.parametrize("reach", REACHES)
-@pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize("frames", [1, 23, 24, 25, 72, 101])
-def test_ordinary_tensors(batch, frames, reach):
-    q, k, v = four_axes(batch, frames)
-    out = block_sparse_attention(q, k, v, BLOCK, *reach)
-    assert out.shape == q.shape
-    items = [[x[i].transpose(0, 1) for x in (q, k, v)] for i in range(batch)]
-    for item, qkv in zip(out, items, strict=True):
-        plain, truth = dense(*qkv, BLOCK, *reach), exact(*qkv, BLOCK, *reach)
-        assert excess_error(item.transpose(0, 1), plain, truth) <= SOUND
-
-
-@pytest.mark.parametrize("batch", [1, 2])
-def test_any_strides_of_ordinary_tensors(batch):
-    qkv = four_axes(batch, 50)
-    out = block_sparse_attention(*qkv, BLOCK, 1, 1)
-    for order in ((0, 1, 2, 3), (3, 2, 1, 0), (2, 3, 0, 1)):
-        back = [order.index(i) for i in range(4)]
-        strided = [x.permute(order).contiguous().permute(back) for x in qkv]
-        torch.testing.assert_close(block_sparse_attention(*strided, BLOCK, 1, 1), out, rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("batch", [1, 2])
-def test_the_gradient_of_ordinary_tensors(batch):
-    qkv = [x.clone().requires_grad_() for x in four_axes(batch, 7, torch.float64, heads=2, width=2)]
-    assert torch.autograd.gradcheck(lambda q, k, v: block_sparse_attention(q, k, v, 3, 1, 1), qkv)
-
-
-def test_nothing_in_is_nothing_out():
-    for shape in ((0, 2, 5, 4), (2, 2, 0, 4)):
-        x = torch.zeros(shape)
-        assert block_sparse_attention(x, x, x, 24).shape == shape
-
-
-X = torch.zeros(1, 2, 5, 4)
-
-
-@pytest.mark.parametrize(
-    ("q", "k", "v", "message"),
-    [
-        (X[0], X[0], X[0], r"got shapes \[\[2, 5, 4\], .*\], expected three equal shapes \[B, H, T, D\]"),
-        (X, X[:, :1], X, r"got shapes .*\[1, 1, 5, 4\].*, expected three equal shapes"),
-        (X, X, X[:, :, :3], r"got shapes .*\[1, 2, 3, 4\]\], expected three equal shapes"),
-        (X, X.double(), X, r"got .*torch\.float64.*, expected one floating-point dtype on one device"),
-        (X, X, X.to("meta"), r"got .*'meta'.*, expected one floating-point dtype on one device"),
-        (X.int(), X.int(), X.int(), r"got .*torch\.int32.*, expected one floating-point dtype"),
-    ],
-)
-def test_tensors_that_do_not_go_together_are_refused(q, k, v, message):
-    with pytest.raises(OptionError, match=f"block_sparse_attention: {message}"):
-        block_sparse_attention(q, k, v, 24)
-
-
-@pytest.mark.parametrize(
-    ("numbers", "message"),
-    [
-        ((0, 0, 0), r"got block_size 0, expected an integer >= 1"),
-        ((2.0, 0, 0), r"got block_size 2\.0, expected an integer >= 1"),
-        ((True, 0, 0), r"got block_size True, expected an integer >= 1"),
-        ((24, -1, 0), r"got look_backward -1, expected an integer >= 0"),
-        ((24, 0, -1), r"got look_ahead -1, expected an integer >= 0"),
-        ((24, 0, None), r"got look_ahead None, expected an integer >= 0"),
-    ],
-)
-def test_numbers_outside_their_range_are_refused(numbers, message):
-    with pytest.raises(OptionError, match=f"block_sparse_attention: {message}"):
-        block_sparse_attention(X, X, X, *numbers)
-
-
-# Memory
-
-
-def largest_allocation(call):
-    """Bytes of the largest single gain in memory over all operators, those inside kernels included."""
-    activities = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
-        call()
-    return max(event.cpu_memory_usage for event in profile.events())
-
-
-def test_the_instrument_sees_a_dense_mask():
-    q, k, v = fused(2000, heads=1, width=8)
-    assert largest_allocation(lambda: dense(q, k, v, BLOCK, 1, 1)) >= 2000**2
-
-
-@pytest.mark.parametrize("reach", [(0, 0), (1, 0), (0, 1), (1, 1)])
-def test_20_000_frames_allocate_nothing_quadratic(reach):
-    q, k, v = fused(20_000, heads=2, width=32)
-    size = q.numel() * q.element_size()
-    table = BlockTable.from_lengths([20_000], BLOCK)
-    largest = largest_allocation(lambda: block_attention(q, k, v, BlockLayout(table), *reach))
-    assert size <= largest <= 2 * size  # the output itself, once more where parts are put in order
-    assert 2 * size < 20_000**2 / 30

@@ -11,23 +11,29 @@ from torch import Tensor
 
 from ...blocks import NO_BLOCK, BlockTable
 
+# Blocks at the ends of their sequences see fewer or shorter blocks. While there are few kinds of them, as in a single
+# request, each kind is attended without a mask; beyond that all ends share one masked call.
+MAX_KINDS = 4
+
 
 @dataclass(frozen=True)
-class Whole:
-    """Blocks that are full and whose visible neighbours all exist and are full: nothing to mask.
+class Group:
+    """Blocks that all hold n frames and see m frames.
 
     Attributes:
-        queries: int64 [m, S], packed frames.
-        keys: int64 [m, (back + 1 + ahead) S], packed frames.
+        queries: int64 [g, n], packed frames.
+        keys: int64 [g, m], packed frames.
+        first: the queries are the packed frames from ``first`` on, and the keys are the queries: no gathering.
     """
 
     queries: Tensor
     keys: Tensor
+    first: int | None = None
 
 
 @dataclass(frozen=True)
-class Edge:
-    """Blocks at an end of their sequence. Places without a frame repeat a frame of the block itself.
+class Ends:
+    """Blocks at ends of their sequences, of many kinds. Places without a frame repeat a frame of the block itself.
 
     Attributes:
         queries: int64 [e, S], packed frames.
@@ -47,13 +53,14 @@ class ReachPlan:
     """How one reach (back, ahead) is computed.
 
     Attributes:
-        whole, edge: the two groups; either may be None.
-        order: int64 [F], where to find every packed frame in the concatenation of both groups' results, or None
-            where that already is packed order.
+        groups: blocks without a mask, the whole ones first.
+        ends: the others, or None.
+        order: int64 [F], where to find every packed frame in the concatenation of all results, or None where that
+            already is packed order.
     """
 
-    whole: Whole | None
-    edge: Edge | None
+    groups: tuple[Group, ...]
+    ends: Ends | None
     order: Tensor | None
 
 
@@ -81,35 +88,61 @@ class BlockLayout:
     def _make_plan(self, look_backward: int, look_ahead: int) -> ReachPlan:
         table, size = self.table, self.table.block_size
         seen = table.neighbours(look_backward, look_ahead)
-        full = table.lengths == size
-        is_whole = ((seen != NO_BLOCK) & full[seen]).all(1)
-        whole_ids, edge_ids = np.flatnonzero(is_whole), np.flatnonzero(~is_whole)
-
-        own = table.starts[:, None] + np.minimum(np.arange(size), table.lengths[:, None] - 1)  # [G, S]
-        whole = edge = None
-        parts = []
-        if len(whole_ids):
-            keys = own[seen[whole_ids]].reshape(len(whole_ids), -1)
-            whole = Whole(self._tensor(own[whole_ids]), self._tensor(keys))
-            parts.append(own[whole_ids].ravel())
-        if len(edge_ids):
-            blocks = seen[edge_ids]
-            there = blocks != NO_BLOCK
-            counts = np.where(there, table.lengths[blocks], 0)  # [e, reach]
-            visible = np.arange(size) < counts[..., None]
-            keys = np.where(visible, own[blocks], own[edge_ids][:, None, :])
-            real = np.arange(size) < table.lengths[edge_ids, None]
-            edge = Edge(
-                self._tensor(own[edge_ids]),
-                self._tensor(keys.reshape(len(edge_ids), -1)),
-                self._tensor(visible.reshape(len(edge_ids), 1, 1, -1)),
-                self._tensor(np.flatnonzero(real)),
-            )
-            parts.append(own[edge_ids][real])
+        counts = np.where(seen == NO_BLOCK, 0, table.lengths[seen])  # [G, blocks seen]
+        kinds, kind_of = np.unique(np.column_stack((table.lengths, counts.sum(1))), axis=0, return_inverse=True)
+        kind_of = kind_of.reshape(-1)  # numpy 2.0 returned a column
+        groups: list[Group] = []
+        parts: list[np.ndarray] = []
+        whole = (size, size * seen.shape[1])
+        few = len(kinds) - (whole in map(tuple, kinds)) <= MAX_KINDS
+        left = np.ones(table.num_blocks, bool)
+        for kind in range(len(kinds) - 1, -1, -1):  # the largest first: whole blocks
+            ids = np.flatnonzero(kind_of == kind)
+            if few or tuple(kinds[kind]) == whole:
+                groups.append(self._group(ids, seen[ids], counts[ids]))
+                parts.append(groups[-1].queries.numpy().ravel())
+                left[ids] = False
+        ends = None
+        if left.any():
+            ends = self._ends(np.flatnonzero(left), seen[left], counts[left])
+            parts.append(ends.queries.numpy().ravel()[ends.rows.numpy()])
         concatenated = np.concatenate(parts)
-        if np.array_equal(concatenated, np.arange(table.num_frames)):
-            return ReachPlan(whole, edge, None)
-        return ReachPlan(whole, edge, self._tensor(np.argsort(concatenated)))
+        in_order = np.array_equal(concatenated, np.arange(table.num_frames))
+        return ReachPlan(
+            tuple(Group(self._place(g.queries), self._place(g.keys), g.first) for g in groups),
+            ends and Ends(*(self._place(t) for t in (ends.queries, ends.keys, ends.visible, ends.rows))),
+            None if in_order else self._place(_tensor(np.argsort(concatenated))),
+        )
 
-    def _tensor(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+    def _group(self, ids: np.ndarray, seen: np.ndarray, counts: np.ndarray) -> Group:
+        queries = self.table.starts[ids, None] + np.arange(int(self.table.lengths[ids[0]]))
+        keys = self._frames(seen)[np.arange(self.table.block_size) < counts[..., None]].reshape(len(ids), -1)
+        in_place = np.array_equal(queries, keys) and np.array_equal(
+            queries.ravel() - queries[0, 0], np.arange(queries.size)
+        )
+        return Group(_tensor(queries), _tensor(keys), int(queries[0, 0]) if in_place else None)
+
+    def _ends(self, ids: np.ndarray, seen: np.ndarray, counts: np.ndarray) -> Ends:
+        own = self._frames(ids[:, None])[:, 0]
+        visible = np.arange(self.table.block_size) < counts[..., None]
+        keys = np.where(visible, self._frames(seen), own[:, None, :])
+        real = np.arange(self.table.block_size) < self.table.lengths[ids, None]
+        flat = (len(ids), -1)
+        return Ends(
+            _tensor(own),
+            _tensor(keys.reshape(flat)),
+            _tensor(visible.reshape(len(ids), 1, 1, -1)),
+            _tensor(np.flatnonzero(real)),
+        )
+
+    def _frames(self, blocks: np.ndarray) -> np.ndarray:
+        """[..., S]: packed frames of blocks, the last one repeated where a block is short."""
+        offsets = np.minimum(np.arange(self.table.block_size), self.table.lengths[blocks][..., None] - 1)
+        return self.table.starts[blocks][..., None] + offsets
+
+    def _place(self, tensor: Tensor) -> Tensor:
+        return tensor.to(self.device)
+
+
+def _tensor(array: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array))

@@ -2,8 +2,8 @@
 """Block attention by torch's fused attention on views of the packed frames.
 
 Own-block layers read q, k and v where the fused projection wrote them: the full blocks are a strided view, no mask,
-no copy. Neighbour layers gather their keys and values in bounded pieces. Only blocks at an end of their sequence
-carry a mask.
+no copy. Neighbour layers gather their keys and values in bounded pieces. Blocks at an end of their sequence carry a
+mask only where a batch holds many kinds of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from .layout import BlockLayout, Edge, Whole
+from .layout import BlockLayout, Ends, Group
 
 # Blocks gathered at once in neighbour layers on a CPU: bounds the copies to some 20 MB at released size and keeps
 # them near the cache. On a GPU one piece is one launch, so everything goes at once.
@@ -23,30 +23,29 @@ def attend(q: Tensor, k: Tensor, v: Tensor, layout: BlockLayout, look_backward: 
     """Same contract as :func:`blockwave.ops.block_attention.block_attention`."""
     plan = layout.plan(look_backward, look_ahead)
     parts: list[Tensor] = []
-    if plan.whole is not None:
-        own_block_only = plan.whole.keys.shape == plan.whole.queries.shape
-        parts += [_in_place(q, k, v, layout)] if own_block_only else _gathered(q, k, v, plan.whole)
-    if plan.edge is not None:
-        parts.append(_masked(q, k, v, plan.edge))
+    for group in plan.groups:
+        parts += _gathered(q, k, v, group) if group.first is None else [_in_place(q, k, v, group, group.first)]
+    if plan.ends is not None:
+        parts.append(_masked(q, k, v, plan.ends))
     out = parts[0] if len(parts) == 1 else torch.cat(parts)
     return out if plan.order is None else out.index_select(0, plan.order)
 
 
-def _in_place(q: Tensor, k: Tensor, v: Tensor, layout: BlockLayout) -> Tensor:
-    count, size = layout.table.num_full, layout.table.block_size
-    blocks = [x[: count * size].unflatten(0, (count, size)) for x in (q, k, v)]
+def _in_place(q: Tensor, k: Tensor, v: Tensor, group: Group, first: int) -> Tensor:
+    shape = tuple(group.queries.shape)
+    blocks = [x[first : first + group.queries.numel()].unflatten(0, shape) for x in (q, k, v)]
     return _softmax_attention(blocks[0], blocks[1], blocks[2])
 
 
-def _gathered(q: Tensor, k: Tensor, v: Tensor, whole: Whole) -> list[Tensor]:
-    piece = _CPU_PIECE_BLOCKS if q.device.type == "cpu" else len(whole.queries)
-    pieces = zip(whole.queries.split(piece), whole.keys.split(piece), strict=True)
+def _gathered(q: Tensor, k: Tensor, v: Tensor, group: Group) -> list[Tensor]:
+    piece = _CPU_PIECE_BLOCKS if q.device.type == "cpu" else len(group.queries)
+    pieces = zip(group.queries.split(piece), group.keys.split(piece), strict=True)
     return [_softmax_attention(_take(q, queries), _take(k, keys), _take(v, keys)) for queries, keys in pieces]
 
 
-def _masked(q: Tensor, k: Tensor, v: Tensor, edge: Edge) -> Tensor:
-    out = _softmax_attention(_take(q, edge.queries), _take(k, edge.keys), _take(v, edge.keys), edge.visible)
-    return out.index_select(0, edge.rows)
+def _masked(q: Tensor, k: Tensor, v: Tensor, ends: Ends) -> Tensor:
+    out = _softmax_attention(_take(q, ends.queries), _take(k, ends.keys), _take(v, ends.keys), ends.visible)
+    return out.index_select(0, ends.rows)
 
 
 def _take(x: Tensor, frames: Tensor) -> Tensor:
