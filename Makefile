@@ -12,20 +12,21 @@ READY := $(VENV)/.ready-$(firstword $(shell pwd | cksum))
 DEMO := build/demo-model
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-target check format bench wheel wheel-test clean distclean
+.PHONY: help demo test test-full test-target check format bench bench-stream docs wheel wheel-test clean distclean
 .PRECIOUS: $(READY)-%
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 	@echo "  ARGS=... goes to pytest or to the benchmark; PYTHON=... chooses the interpreter of .venv."
 
-demo: $(READY)-all  ## 119 speech codes to demo.wav with a small checkpoint of random weights
+demo: $(READY)-all  ## the embedded voice speaks; then 119 codes to demo.wav with random weights
+	$(VENV)/bin/blockwave demo
 	rm -rf $(DEMO)
 	$(VENV)/bin/blockwave make-checkpoint --size small $(DEMO)
 	$(VENV)/bin/blockwave speak examples/codes_119.json -o demo.wav --model $(DEMO)
 
 test: $(READY)-test  ## the core tests, minutes on two cores
-	$(RUN) -m pytest $(ARGS)
+	$(RUN) -m pytest -n auto --dist loadfile $(ARGS)
 
 test-full: $(READY)-test  ## core, released size and long properties
 	$(RUN) -m pytest -m "not target" $(ARGS)
@@ -53,8 +54,14 @@ wheel: $(READY)-all  ## dist/: wheel and source archive
 wheel-test: $(READY)-all  ## the wheel in an empty environment, outside the repository, without a compiler
 	PYTHON=$(PYTHON) bash .ci/wheel
 
+bench-stream: $(READY)-test  ## what each block of look-ahead buys; JSON under benchmarks/results
+	$(RUN) -m benchmarks.streaming $(ARGS)
+
+docs: $(READY)-all  ## docs/command-line.md from the program itself
+	$(RUN) docs/generate.py
+
 clean:  ## removes what was built, keeps .venv
-	rm -rf build dist demo.wav .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist demo.wav blockwave-demo-* .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 distclean: clean  ## removes .venv too

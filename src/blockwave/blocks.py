@@ -21,13 +21,18 @@ NO_BLOCK = -1
 class BlockTable:
     """Blocks of a batch, in packed order.
 
+    After the ``num_own`` blocks of the batch may stand outside blocks: they are seen, but see nothing themselves, and
+    have no place in the packed frames of queries. Keys and values of a batch with outside blocks are the packed frames
+    of all blocks.
+
     Attributes:
         block_size: frames per full block, S.
-        lengths: int64 [G], frames in each block, 1..S; full blocks come first.
+        lengths: int64 [G], frames in each block, 1..S; full blocks come first among the own.
         sequence: int64 [G], index of the sequence a block belongs to.
         position: int64 [G], index of the block inside its sequence.
         previous: int64 [G], packed index of the block before it in its sequence, or ``NO_BLOCK``.
         following: int64 [G], packed index of the block after it, or ``NO_BLOCK``.
+        num_own: blocks of the batch itself.
     """
 
     block_size: int
@@ -36,6 +41,7 @@ class BlockTable:
     position: np.ndarray
     previous: np.ndarray
     following: np.ndarray
+    num_own: int
 
     @classmethod
     def from_lengths(cls, num_frames: Sequence[int], block_size: int) -> BlockTable:
@@ -56,19 +62,43 @@ class BlockTable:
         previous = np.where(position > 0, packed[natural - 1], NO_BLOCK)
         is_last = position == counts[sequence] - 1
         following = np.where(is_last, NO_BLOCK, packed[(natural + 1) % max(len(order), 1)])
-        return cls(block_size, *(a[order] for a in (lengths, sequence, position, previous, following)))
+        columns = [column[order] for column in (lengths, sequence, position, previous, following)]
+        return cls(block_size, columns[0], columns[1], columns[2], columns[3], columns[4], len(order))
+
+    @classmethod
+    def with_outside(
+        cls,
+        block_size: int,
+        lengths: Sequence[int],
+        previous: Sequence[int],
+        following: Sequence[int],
+        outside_lengths: Sequence[int],
+    ) -> BlockTable:
+        """Single blocks whose neighbours may be outside the batch.
+
+        Args:
+            lengths: frames of the own blocks, full blocks first.
+            previous, following: for every own block an own index, ``len(lengths) + j`` for outside block j, or
+                ``NO_BLOCK``.
+            outside_lengths: frames of the outside blocks.
+        """
+        nowhere = [NO_BLOCK] * len(outside_lengths)
+        alone = np.zeros(len(lengths) + len(outside_lengths), np.int64)
+        frames = np.array([*lengths, *outside_lengths], np.int64)
+        before, after = (np.array([*column, *nowhere], np.int64) for column in (previous, following))
+        return cls(block_size, frames, alone, alone, before, after, len(lengths))
 
     @property
     def num_blocks(self) -> int:
-        return len(self.lengths)
+        return self.num_own
 
     @property
     def num_frames(self) -> int:
-        return int(self.lengths.sum())
+        return int(self.lengths[: self.num_own].sum())
 
     @cached_property
     def num_full(self) -> int:
-        return int((self.lengths == self.block_size).sum())
+        return int((self.lengths[: self.num_own] == self.block_size).sum())
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -78,7 +108,7 @@ class BlockTable:
     @cached_property
     def frame_block(self) -> np.ndarray:
         """int64 [F], the block of every packed frame."""
-        return np.repeat(np.arange(self.num_blocks), self.lengths)
+        return np.repeat(np.arange(self.num_own), self.lengths[: self.num_own])
 
     @cached_property
     def frame_sequence(self) -> np.ndarray:
@@ -92,8 +122,8 @@ class BlockTable:
         return self.position[self.frame_block] * self.block_size + offset
 
     def neighbours(self, look_backward: int, look_ahead: int) -> np.ndarray:
-        """int64 [G, look_backward + 1 + look_ahead]: packed indices of the blocks a block sees, in order of time."""
-        own = np.arange(self.num_blocks)
+        """int64 [num_own, look_backward + 1 + look_ahead]: blocks that a block sees, in order of time."""
+        own = np.arange(self.num_own)
         behind = _walk(own, self.previous, look_backward)
         return np.stack([*reversed(behind), own, *_walk(own, self.following, look_ahead)], 1)
 

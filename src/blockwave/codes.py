@@ -166,35 +166,82 @@ def check_codes(
     Raises:
         CodesError: nothing left to decode, a wrong shape or type, or an illegal id (value, position and range named).
     """
-    array = as_integers(codes, where)
-    if array.ndim != 1:
-        raise CodesError(f"{where}: got shape {list(array.shape)}, expected one sequence [N]")
-    num_given, offset, ended = len(array), 0, False
-    if num_given == 0:
+    given = as_integers(codes, where)
+    if given.ndim == 1 and len(given) == 0:
         raise CodesError(f"{where}: got an empty sequence, expected at least one code")
-    if family.begin is not None and array[0] == family.begin:
-        array, offset = array[1:], 1
-    ends = np.flatnonzero(np.isin(array, sorted(family.ends))) if family.ends else np.zeros(0, np.int64)
-    if len(ends):
-        first, ended = int(ends[0]), True
-        _refuse_after_end(array, first, offset, family, where)
-        array = array[:first]
-    illegal = np.flatnonzero((array < 0) | (array > num_embeds))
-    if len(illegal):
-        i = int(illegal[0])
-        more = f" ({len(illegal)} such ids in all)" if len(illegal) > 1 else ""
-        special = f"; special ids of {family.name}: {sorted(family.special)}" if family.special else ""
-        raise CodesError(
-            f"{where}: got id {array[i]} at position {i + offset}, expected 0..{num_embeds}{more}{special}; "
-            "check that the codes were made for this checkpoint"
-        )
+    reader = CodeReader(num_embeds, family)
+    array = reader.read(given, where)
     if len(array) == 0:
         raise CodesError(
-            f"{where}: nothing left of {num_given} ids after removing the special ids of {family.name}, "
+            f"{where}: nothing left of {len(given)} ids after removing the special ids of {family.name}, "
             "expected at least one speech code"
         )
     kept = len(array) if max_codes is None else min(len(array), max_codes)
-    return Codes(array[:kept], ended, len(array) - kept)
+    return Codes(array[:kept], reader.ended, len(array) - kept)
+
+
+class CodeReader:
+    """Checks codes that come in pieces, by the rules of :func:`check_codes`.
+
+    Args:
+        num_embeds: highest legal id.
+        family: whose special ids apply.
+    """
+
+    def __init__(self, num_embeds: int, family: Family) -> None:
+        self.num_embeds, self.family = num_embeds, family
+        self._num_read = 0
+        self._end: tuple[int, int] | None = None  # id and position of the first end
+
+    @property
+    def ended(self) -> bool:
+        """An end id was seen; only special ids may follow."""
+        return self._end is not None
+
+    def read(self, codes: Any, where: str = "codes") -> np.ndarray:
+        """The speech codes int64 [n] of a piece of any length; nothing is taken in where it raises.
+
+        Raises:
+            CodesError: a wrong shape or type, an illegal id, or speech after the end; positions count from the start of
+                the stream.
+        """
+        array = as_integers(codes, where)
+        if array.ndim != 1:
+            raise CodesError(f"{where}: got shape {list(array.shape)}, expected one sequence [N]")
+        num_given, offset, end = len(array), self._num_read, self._end
+        if offset == 0 and num_given and array[0] == self.family.begin:
+            array, offset = array[1:], 1
+        if end is None:
+            ends = np.flatnonzero(np.isin(array, sorted(self.family.ends)))
+            cut = int(ends[0]) if len(ends) else len(array)
+            end = (int(array[cut]), offset + cut) if len(ends) else None
+            array, tail = array[:cut], array[cut + 1 :]
+        else:
+            cut, array, tail = -1, array[:0], array
+        self._refuse_after(tail, end, offset + cut + 1, where)
+        self._refuse_illegal(array, offset, where)
+        self._end, self._num_read = end, self._num_read + num_given
+        return array
+
+    def _refuse_after(self, tail: np.ndarray, end: tuple[int, int] | None, offset: int, where: str) -> None:
+        wrong = np.flatnonzero(~np.isin(tail, sorted(self.family.special)))
+        if end is not None and len(wrong):
+            i = int(wrong[0])
+            raise CodesError(
+                f"{where}: got id {tail[i]} at position {i + offset}, after the end id {end[0]} at position {end[1]}; "
+                f"expected only special ids of {self.family.name} there; cut the sequence where it ends"
+            )
+
+    def _refuse_illegal(self, array: np.ndarray, offset: int, where: str) -> None:
+        illegal = np.flatnonzero((array < 0) | (array > self.num_embeds))
+        if len(illegal):
+            i, family = int(illegal[0]), self.family
+            more = f" ({len(illegal)} such ids in all)" if len(illegal) > 1 else ""
+            special = f"; special ids of {family.name}: {sorted(family.special)}" if family.special else ""
+            raise CodesError(
+                f"{where}: got id {array[i]} at position {i + offset}, expected 0..{self.num_embeds}{more}{special}; "
+                "check that the codes were made for this checkpoint"
+            )
 
 
 def check_duration(max_duration_s: float | None, clock: CodeClock) -> int | None:
@@ -219,17 +266,6 @@ def is_batch(codes: Any) -> bool:
     if isinstance(codes, Sequence) and len(codes) > 0:
         return all(isinstance(item, Sequence) or getattr(item, "ndim", 0) >= 1 for item in codes)
     return False
-
-
-def _refuse_after_end(array: np.ndarray, end: int, offset: int, family: Family, where: str) -> None:
-    tail = array[end + 1 :]
-    wrong = np.flatnonzero(~np.isin(tail, sorted(family.special)))
-    if len(wrong):
-        i = end + 1 + int(wrong[0])
-        raise CodesError(
-            f"{where}: got id {array[i]} at position {i + offset}, after the end id {array[end]} at position "
-            f"{end + offset}; expected only special ids of {family.name} there; cut the sequence where it ends"
-        )
 
 
 def _dtype_name(array: np.ndarray) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import bad_codes, bad_uses
+from tests.cli import bad_codes, bad_sounds, bad_uses
 from tests.cli.bad import Bad
 from tests.cli.conftest import tree
 
@@ -20,6 +20,8 @@ TABLE = {
         ("option", bad_uses.OPTIONS),
         ("voice or checkpoint", bad_uses.VOICES_AND_CHECKPOINTS),
         ("other", bad_uses.OTHERS),
+        ("sound", bad_sounds.SOUNDS),
+        ("measurement", bad_sounds.OTHERS),
     )
     for name, row in rows.items()
 }

@@ -9,7 +9,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blockwave.codes import QWEN2_5_OMNI, CodeClock, Family, as_integers, check_codes, check_duration, is_batch
+from blockwave.codes import (
+    QWEN2_5_OMNI,
+    CodeClock,
+    CodeReader,
+    Family,
+    as_integers,
+    check_codes,
+    check_duration,
+    is_batch,
+)
 from blockwave.errors import CodesError, OptionError
 
 NUM_EMBEDS = 8193
@@ -182,3 +191,26 @@ def test_a_maximum_duration_below_one_code_is_refused(duration):
 
 def test_no_maximum_duration_is_no_limit():
     assert check_duration(None, CLOCK) is None
+
+
+@given(st.lists(st.integers(0, 8193), min_size=1, max_size=30), st.booleans(), st.lists(st.integers(0, 7), max_size=12))
+def test_pieces_are_read_as_the_whole_is(values, framed, cuts):
+    given_codes = [8293, *values, 8294, 8292] if framed else values
+    whole = check_codes(given_codes, 8193, QWEN2_5_OMNI)
+    reader, parts, start = CodeReader(8193, QWEN2_5_OMNI), [], 0
+    for cut in [*cuts, len(given_codes)]:
+        parts.append(reader.read(given_codes[start : start + cut]))
+        start += cut
+    np.testing.assert_array_equal(np.concatenate(parts), whole.values)
+    assert reader.ended == whole.ended
+
+
+def test_positions_count_from_the_start_of_the_stream():
+    reader = CodeReader(8193, QWEN2_5_OMNI)
+    reader.read([1, 2, 3])
+    with pytest.raises(CodesError, match=r"got id 9000 at position 4, expected 0\.\.8193"):
+        reader.read([4, 9000])
+    reader.read([4, 8294])  # what was refused was not taken in
+    with pytest.raises(CodesError, match=r"got id 5 at position 6, after the end id 8294 at position 4; expected only"):
+        reader.read([8292, 5])
+    assert len(reader.read([8292])) == 0

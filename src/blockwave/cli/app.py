@@ -17,6 +17,7 @@ from .info import info
 from .make_checkpoint import make_checkpoint
 from .speak import speak
 from .streams import put
+from .timeline import timeline
 from .verify import verify
 from .voices import voices
 
@@ -33,6 +34,7 @@ app.add_typer(voices, name="voices")
 app.command("info")(info)
 app.command("doctor")(doctor)
 app.command("verify")(verify)
+app.command("timeline")(timeline)
 app.add_typer(bench, name="bench")
 app.command("make-checkpoint")(make_checkpoint)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,8 @@ from typing import Annotated
 import typer
 
 from .streams import note
+
+_IMPORTED_S = time.perf_counter()
 
 
 def demo(
@@ -25,15 +28,25 @@ def demo(
     sentences = held_out()
     if not 1 <= count <= len(sentences):
         raise OptionError(f"count: got {count}, expected 1 to {len(sentences)}")
-    started_s = time.perf_counter()
     model = Token2Wav.from_pretrained()
-    note(f"the embedded voice, loaded in {time.perf_counter() - started_s:.2f} s")
+    note(f"the embedded voice, loaded {seconds_since_start():.2f} s after the process started")
     for i, sentence in enumerate(sentences[:count], start=1):
         speech = model(sentence.codes, seed=seed)
         path = speech.save(out / f"blockwave-demo-{i}.wav")
         note(f'{path}: "{sentence.text}" {speech.duration_s:.2f} s, RTF {speech.timings.rtf:.2f} (compute / audio)')
+        note(f"{path}: written {seconds_since_start():.2f} s after the process started")
         _picture(path.with_suffix(".png"), speech.mel, model.config.dit.block_size, sentence.text or "")
-    note(f"{time.perf_counter() - started_s:.2f} s in all; the voice is small and synthetic, see its model card")
+    note("the voice is small and synthetic, see its model card")
+
+
+def seconds_since_start() -> float:
+    """Wall time since the process was started; on systems without /proc since this module was imported."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        uptime_s = float(Path("/proc/uptime").read_text().split()[0])
+    except OSError:
+        return time.perf_counter() - _IMPORTED_S
+    return uptime_s - int(fields[19]) / os.sysconf("SC_CLK_TCK")  # starttime, field 22 of proc(5)
 
 
 def _picture(path: Path, mel, block_frames: int, title: str) -> None:

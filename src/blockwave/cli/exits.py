@@ -24,7 +24,7 @@ MEANINGS = {
     CODES: "speech codes that cannot be decoded",
     VOICE: "a voice that is unknown or malformed",
     CHECKPOINT: "a checkpoint that cannot be read",
-    OUTPUT: "a result that cannot be written",
+    OUTPUT: "sound that cannot be read or written",
     MISSING: "an optional package that is not installed",
     PARTIAL: "of several inputs some failed, each with its message, and the others are done",
     DIFFERENT: "verify found a difference beyond the bar",

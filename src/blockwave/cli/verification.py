@@ -51,9 +51,14 @@ def against_transformers(
     vocoder = share_of_largest(alone.numpy(), wave.numpy())
     rows.append(Comparison("vocoder alone", "of the largest value", vocoder, f"<= {EXACT_BAR}", vocoder <= EXACT_BAR))
     if float64:
-        exact = Token2Wav.from_pretrained(folder, dtype="float64")(file.codes, spoken_by, seed, **settings).mel
-        for name, rounded in (("this engine", speech.mel), ("the reference", mel.numpy())):
-            rows.append(Comparison("mel", f"{name} to float64", largest_difference(rounded, exact)))
+        exact = Token2Wav.from_pretrained(folder, dtype="float64")(file.codes, spoken_by, seed, **settings)
+        for name, its_mel, its_wave in (
+            ("this engine", speech.mel, speech.samples),
+            ("the reference", mel.numpy(), wave.numpy()),
+        ):
+            rows.append(Comparison("mel", f"{name} to float64", largest_difference(its_mel, exact.mel)))
+            share = share_of_largest(its_wave, exact.samples)
+            rows.append(Comparison("waveform", f"{name} to float64, of the largest value", share))
     about = {
         "checkpoint": str(folder),
         "transformers": metadata.version("transformers"),

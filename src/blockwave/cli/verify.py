@@ -35,9 +35,10 @@ def verify(
 ) -> None:
     """Render with transformers and with this engine from the same noise, and say how far apart they are.
 
-    The bars: same length, mel and waveform within 1e-5 of the reference's largest value, and those published for
-    vLLM-Omni's block-sparse engine, waveform correlation of at least 0.99982 and mel within 6e-6. The last is absolute
-    and about as large as the reference's own rounding; missing it alone is told and is no failure.
+    The bars: same length, mel and vocoder within 1e-5 of the reference's largest value, and those published for
+    vLLM-Omni's block-sparse engine: waveform correlation of at least 0.99982, mel within 6e-6. Two more are told and no
+    failure where they are missed, because the reference's own rounding can exceed them: the published mel bar, which is
+    absolute, and 1e-5 for the waveform of the whole chain. --float64 shows who is how far from the exact result.
 
     With --fixture, transformers' stored waveform is the reference; it was made with a voice and a noise that the file
     does not name, so both have to be given.

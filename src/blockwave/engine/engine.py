@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The offline engine: all blocks of a batch of requests, evaluation after evaluation."""
+"""The engine: requests and live streams, whose blocks share one loop."""
 
 from __future__ import annotations
 
@@ -7,24 +7,28 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ..config import Token2WavConfig
-from ..mel.solver import integrate
 from ..speech import Timings
-from ..velocity import MIN_GUIDANCE, Condition, DiT, VoiceRows
+from ..velocity import MIN_GUIDANCE, DiT, VoiceRows
 from ..velocity.modulation import TimeGrid
 from ..voice import Voice
 from ..waveform import BigVGAN, vocode
+from .executor import Executor
 from .precision import full_float32
 from .request import Flow, Request
+from .scheduler import MAX_BATCH_BLOCKS, Scheduler
+from .state import stages_of
+from .track import Emissions, Track
 
-# Frames of all branches that are solved together: bounds the activations to about 0.4 GB at released size.
-# A request that is longer goes alone.
-MAX_BATCH_FRAMES = 8192
+# A request leaves when all of it is solved.
+_AT_ONCE = Emissions(first_blocks=2**62, chunk_blocks=2**62, look_ahead=None)
 _KEPT_TIME_GRIDS = 8
 
 
@@ -38,39 +42,56 @@ class Rendering:
 
 
 class Engine:
-    """Both models on one device.
+    """Both models on one device, and the loop that runs requests and live streams on them together.
+
+    Threads may call everything at once: one of them runs a batch, with blocks of all; the others wait for its end.
 
     Args:
         dit, vocoder: loaded modules on one device.
         config: of the checkpoint.
+        max_batch_blocks: blocks in a batch, all branches counted.
     """
 
-    def __init__(self, dit: DiT, vocoder: BigVGAN, config: Token2WavConfig) -> None:
+    def __init__(
+        self, dit: DiT, vocoder: BigVGAN, config: Token2WavConfig, max_batch_blocks: int = MAX_BATCH_BLOCKS
+    ) -> None:
         self.dit, self.vocoder, self.config = dit.eval(), vocoder.eval(), config
         self.device = dit.final.weight.device
         self.dtype = dit.final.weight.dtype  # of states and mels; matrix products may be narrower
+        self.scheduler = Scheduler(Executor(self.dit), max_batch_blocks)
+        self._lock = Lock()
         self._voices: WeakKeyDictionary[Voice, VoiceRows] = WeakKeyDictionary()
         self._time_grid = lru_cache(_KEPT_TIME_GRIDS)(self._make_time_grid)
 
-    @torch.inference_mode()
     def render(self, requests: Sequence[Request], flow: Flow) -> list[Rendering]:
         """Renders requests in packed batches; each result equals its lone run within rounding."""
         renderings: list[Rendering] = []
-        with full_float32():
-            for batch in self._batches(requests):
-                renderings += self._render_batch(batch, flow)
+        for batch in self._batches(requests):
+            renderings += self._render_batch(batch, flow)
         return renderings
 
+    @torch.inference_mode()
     def _render_batch(self, requests: Sequence[Request], flow: Flow) -> list[Rendering]:
         started_s = self._now_s()
-        batch = self.dit.pack([self._condition(request) for request in requests])
-        grid = self._time_grid(flow)
-        noise = torch.cat([request.noise.to(self.device, self.dtype) for request in requests])
+        tracks = []
+        for request in requests:
+            track = self.track(request.voice, flow, request.guidance, _AT_ONCE)
+            self.add_codes(track, request.codes.values, request.noise)
+            self.close(track)
+            tracks.append(track)
         conditioned_s = self._now_s()
-        mel = integrate(lambda x, t: self.dit(x, batch, grid, grid.row(t)), noise, flow.points, flow.tableau)
+        try:
+            for track in tracks:
+                self.add_track(track)
+            while any(not track.is_done for track in tracks):
+                self.step()
+        finally:
+            for track in tracks:
+                self.remove_track(track)
+        mels = [torch.cat(list(track.finished)) for track in tracks]
         solved_s = self._now_s()
-        mels = mel.split(batch.num_frames)
-        waves = vocode(self.vocoder, mels)
+        with full_float32():
+            waves = vocode(self.vocoder, mels)
         timings = Timings(
             condition_s=conditioned_s - started_s,
             flow_s=solved_s - conditioned_s,
@@ -80,9 +101,50 @@ class Engine:
         )
         return [Rendering(mel, wave, timings) for mel, wave in zip(mels, waves, strict=True)]
 
-    def _condition(self, request: Request) -> Condition:
-        codes = torch.from_numpy(request.codes.values).to(self.device)
-        return self.dit.condition(codes, self._voice_rows(request.voice), request.guidance)
+    @torch.inference_mode()
+    def track(self, voice: Voice, flow: Flow, guidance: float, emissions: Emissions) -> Track:
+        """A new stream of blocks, not yet in the loop."""
+        with self._lock, full_float32():
+            rows, grid = self._voice_rows(voice), self._time_grid(flow)
+        return Track(self.dit, self.scheduler.shape, stages_of(flow), grid, rows, guidance, emissions)
+
+    @torch.inference_mode()
+    def add_codes(self, track: Track, codes: np.ndarray, noise: Tensor) -> None:
+        """More codes int64 [n] of a track with their noise [repeats n, M]."""
+        with self._lock:
+            track.add(torch.from_numpy(codes).to(self.device), noise.to(self.device, self.dtype))
+
+    def close(self, track: Track) -> None:
+        """No more codes of the track come."""
+        with self._lock:
+            track.close()
+
+    def add_track(self, track: Track) -> None:
+        """From now on the track's blocks run as they become ready."""
+        with self._lock:
+            self.scheduler.add(track)
+
+    def remove_track(self, track: Track) -> None:
+        """The track's blocks run no more; its place is free after the batch that is running now."""
+        with self._lock:
+            self.scheduler.remove(track)
+
+    def advance(self, track: Track) -> bool:
+        """Runs one batch for the sake of a track; False where it has frames to take, is done, or nothing may run."""
+        with self._lock:
+            if track.finished or track.is_done:
+                return False
+            return self._run_one()
+
+    def step(self) -> bool:
+        """Runs one batch of whatever is ready; False where nothing is."""
+        with self._lock:
+            return self._run_one()
+
+    @torch.inference_mode()
+    def _run_one(self) -> bool:
+        with full_float32():
+            return self.scheduler.step()
 
     def _voice_rows(self, voice: Voice) -> VoiceRows:
         if voice not in self._voices:
@@ -95,12 +157,13 @@ class Engine:
         return self.dit.time_grid(flow.times)
 
     def _batches(self, requests: Sequence[Request]) -> Iterator[list[Request]]:
+        """Requests that are under way together: what waits between evaluations is bounded as a batch is."""
         batch: list[Request] = []
-        frames = 0
+        frames, most = 0, self.scheduler.max_blocks * self.config.dit.block_size
         for request in requests:
             branches = 1 if request.guidance < MIN_GUIDANCE else 2
             more = branches * len(request.noise)
-            if batch and frames + more > MAX_BATCH_FRAMES:
+            if batch and frames + more > most:
                 yield batch
                 batch, frames = [], 0
             batch.append(request)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..audio import check_samples
-from ..codes import check_duration, is_batch
+from ..codes import CodeClock, CodeReader, check_duration, is_batch
 from ..errors import OptionError
 from ..mel.noise import check_seed, fresh_seed, seeded_noise
 from ..speech import Speech
@@ -23,7 +24,10 @@ from ..weights.load import load_config, load_into
 from ..weights.voices import check_voice, find_voice, load_voices
 from .build import build, check_device, check_dtype
 from .engine import Engine, Rendering
-from .request import Flow, Request, check_request
+from .live import EXACT, LookAhead, SpeechStream
+from .request import Flow, Request, check_guidance, check_request
+from .state import stages_of
+from .track import Emissions
 
 VoiceLike = str | Voice | None
 
@@ -169,6 +173,48 @@ class Token2Wav:
         speeches = [self._speech(*pair) for pair in zip(requests, renderings, strict=True)]
         return speeches if batch else speeches[0]
 
+    def stream(
+        self,
+        voice: VoiceLike = None,
+        seed: int | None = None,
+        *,
+        first_chunk_codes: int = 12,
+        chunk_codes: int = 36,
+        look_ahead: LookAhead = 1,
+        steps: int = 10,
+        guidance: float = 0.5,
+        sway: float | None = -1.0,
+        solver: str = "rk4",
+        any_length: bool = False,
+    ) -> SpeechStream:
+        """A live stream: codes are fed as they are made, sound comes out as soon as it is determined.
+
+        Args:
+            voice, seed, steps, guidance, sway, solver: as for a call.
+            first_chunk_codes, chunk_codes: codes of the first emission and of each later one, whole blocks.
+            look_ahead: blocks beyond an emission that are computed for it: 0, 1, 2, ..., an approximation that is the
+                better the more there are; or "exact", which gives the offline result in memory that does not grow, and
+                lags by as many blocks as there are evaluations (36 for the defaults, 8.6 s).
+            any_length: go beyond the checkpoint's max_position_embeddings.
+
+        Raises:
+            OptionError, VoiceError: before anything is computed.
+        """
+        flow, spoken_by = Flow(steps, sway, solver), self.voice(voice)
+        check_guidance(guidance)
+        seed = fresh_seed() if seed is None else check_seed(_integer("seed", seed))
+        dit = self.config.dit
+        emissions = Emissions(
+            _whole_blocks("first_chunk_codes", first_chunk_codes, self.config.clock),
+            _whole_blocks("chunk_codes", chunk_codes, self.config.clock),
+            None if look_ahead == EXACT else _look_ahead(look_ahead),
+            # Twice the least window: enough blocks under way to fill batches.
+            2 * len(stages_of(flow)) * max(len(dit.look_ahead_layers), 1) + 2,
+        )
+        limit = None if any_length else dit.max_position_embeddings // dit.repeats
+        reader = CodeReader(dit.num_embeds, self.config.family)
+        return SpeechStream(self.engine, spoken_by, seed, flow, guidance, emissions, reader, limit)
+
     def voice(self, voice: VoiceLike = None) -> Voice:
         """A voice by name (case-insensitive), checked; None means the checkpoint's declared default.
 
@@ -210,6 +256,21 @@ class Token2Wav:
             ended=request.codes.ended,
             num_codes_cut=request.codes.num_cut,
         )
+
+
+def _whole_blocks(name: str, num_codes: int, clock: CodeClock) -> int:
+    """Blocks in so many codes."""
+    frames = clock.num_frames(_integer(name, num_codes))
+    if frames < 1 or frames % clock.block_frames:
+        least = math.lcm(clock.block_frames, clock.frames_per_code) // clock.frames_per_code
+        raise OptionError(f"{name}: got {num_codes}, expected a multiple of {least} codes, whole blocks")
+    return frames // clock.block_frames
+
+
+def _look_ahead(blocks: LookAhead) -> int:
+    if isinstance(blocks, str) or _integer("look_ahead", blocks) < 0:
+        raise OptionError(f"look_ahead: got {blocks!r}, expected a number of blocks >= 0, or {EXACT!r}")
+    return int(blocks)
 
 
 def _integer(name: str, value: Any) -> int:

@@ -28,8 +28,9 @@ class Comparison:
         value: what was measured.
         bar: what it is held against, or None where there is none.
         passed: whether it keeps the bar; True where there is none.
-        binding: whether a bar that is not kept is a fault. The published mel bar is not: it is absolute, and the
-            reference's own rounding against float64 can exceed it.
+        binding: whether a bar that is not kept is a fault. It is not for the published mel bar, which is absolute, nor
+            for the waveform of a whole chain, where the vocoder amplifies the mel's rounding: in both the reference's
+            own distance from float64 can exceed the bar.
     """
 
     stage: str
@@ -75,7 +76,7 @@ def compare(
         *rows,
         Comparison("mel", "largest difference", mel, f"<= {MEL_BAR}", mel <= MEL_BAR, binding=False),
         Comparison("mel", "of the largest value", mel_share, f"<= {EXACT_BAR}", mel_share <= EXACT_BAR),
-        Comparison("waveform", "of the largest value", wave_share, f"<= {EXACT_BAR}", wave_share <= EXACT_BAR),
+        Comparison("waveform", "of the largest value", wave_share, f"<= {EXACT_BAR}", wave_share <= EXACT_BAR, False),
         Comparison("waveform", "correlation", similar, f">= {CORRELATION_BAR}", similar >= CORRELATION_BAR),
     ]
 

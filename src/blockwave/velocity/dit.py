@@ -55,7 +55,9 @@ class DiT(nn.Module):
         self.config = config
         width = config.hidden_size
         self.time = TimeEmbedding(width)
-        self.code_embedding = nn.Embedding(config.num_embeds + 1, config.code_dim)
+        # Not drawn at random, as nn.Embedding would: its initialisation on the meta device imports torch's compiler.
+        rows = torch.empty(config.num_embeds + 1, config.code_dim)
+        self.code_embedding = nn.Embedding.from_pretrained(rows, freeze=False)
         self.speaker = SpeakerEncoder(config.speaker)
         constant_dim = config.speaker.output_dim + config.code_dim + config.xvector_dim
         self.input = nn.Linear(config.mel_dim + constant_dim, width)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -43,6 +43,11 @@ class LayerModulation:
     scale_mlp: Tensor
     gate_mlp: Tensor
 
+    def of(self, span: slice) -> LayerModulation:
+        """The rows of some frames."""
+        rows = (getattr(self, field.name) for field in fields(self))
+        return LayerModulation(*(row if row.ndim == 1 else row[span] for row in rows))
+
 
 @dataclass(frozen=True)
 class TimeGrid:
@@ -57,6 +62,13 @@ class TimeGrid:
     times: tuple[float, ...]
     layers: Tensor
     final: Tensor
+
+    @classmethod
+    def joined(cls, grids: Sequence[TimeGrid]) -> TimeGrid:
+        """The rows of several grids one after another; times may repeat."""
+        times = tuple(time for grid in grids for time in grid.times)
+        layers = torch.cat([grid.layers for grid in grids], 1)
+        return cls(times, layers, torch.cat([grid.final for grid in grids]))
 
     def row(self, time: float) -> int:
         return self.times.index(time)

@@ -3,6 +3,7 @@
 
 from .bigvgan import BigVGAN
 from .reach import Reach, receptive_field
+from .streaming import StreamingVocoder, StreamState
 from .windows import vocode
 
-__all__ = ["BigVGAN", "Reach", "receptive_field", "vocode"]
+__all__ = ["BigVGAN", "Reach", "StreamState", "StreamingVocoder", "receptive_field", "vocode"]

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from ..config import VocoderConfig
 from ..errors import OptionError
 from ..ops.antialiased_snake import Implementation
-from .layers import Snake, Stage
+from .layers import Conv, Snake, Stage
 from .normalise import normalise
+from .passes import WHOLE, Pass
 
 # Not in the configuration: both are fixed in the public architecture.
 PRE_KERNEL_SIZE = 7
@@ -28,9 +29,7 @@ class BigVGAN(nn.Module):
     def __init__(self, config: VocoderConfig, implementation: Implementation | None = None) -> None:
         super().__init__()
         self.config = config
-        self.conv_pre = nn.Conv1d(
-            config.mel_dim, config.initial_channels, PRE_KERNEL_SIZE, padding=PRE_KERNEL_SIZE // 2
-        )
+        self.conv_pre = Conv(config.mel_dim, config.initial_channels, PRE_KERNEL_SIZE, wide=True)
         shapes = enumerate(zip(config.upsample_rates, config.upsample_kernel_sizes, strict=True))
         self.stages = nn.ModuleList(
             Stage(
@@ -45,7 +44,7 @@ class BigVGAN(nn.Module):
         )
         channels = config.channels(len(config.upsample_rates) - 1)
         self.post_act = Snake(channels, implementation)
-        self.conv_post = nn.Conv1d(channels, 1, POST_KERNEL_SIZE, padding=POST_KERNEL_SIZE // 2, bias=False)
+        self.conv_post = Conv(channels, 1, POST_KERNEL_SIZE, bias=False)
 
     def forward(self, mel: Tensor) -> Tensor:
         """One pass over whole mels; both ends of the tensor are ends of the sound.
@@ -64,8 +63,12 @@ class BigVGAN(nn.Module):
                 f"mel: got shape {list(mel.shape)}, expected [B, T, {self.config.mel_dim}] with T >= 1; "
                 "frames come before bins"
             )
-        x = self.conv_pre(normalise(mel).to(self.conv_pre.weight.dtype).transpose(1, 2))
+        return self.run(mel, WHOLE)
+
+    def run(self, mel: Tensor, run: Pass) -> Tensor:
+        """The layers one after another, each as ``run`` runs it: mel [B, T, M] to the samples [B, L] that it gives."""
+        x = run(self.conv_pre, normalise(mel).to(self.conv_pre.weight.dtype).transpose(1, 2))
         for stage in self.stages:
-            x = stage(x)
-        x = self.conv_post(self.post_act(x))
+            x = stage(x, run)
+        x = run(self.conv_post, run(self.post_act, x))
         return torch.clamp(x, -1.0, 1.0).flatten(1)

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from blockwave import CodesError, OptionError, Speech, Token2Wav, Voice, VoiceError
-from blockwave.engine import engine as engine_module
 from blockwave.weights.make import make_checkpoint
 
 BOUND = 1e-5
@@ -72,10 +71,10 @@ def test_lists_and_stacks_give_lists(model: Token2Wav) -> None:
     assert len(model(rows[:1], seed=0, steps=2)) == 1
 
 
-@pytest.mark.parametrize("limit", [1, 150, engine_module.MAX_BATCH_FRAMES])
+@pytest.mark.parametrize("limit", [2, 7, 340])
 def test_any_packing_equals_lone_runs(model: Token2Wav, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     """Unequal lengths and references of unequal length, one batch or many."""
-    monkeypatch.setattr(engine_module, "MAX_BATCH_FRAMES", limit)
+    monkeypatch.setattr(model.engine.scheduler, "max_blocks", limit)
     codes = [codes_of(length) for length in (3, 50, 119, 12, 1)]
     voices = ["Chelsie", "Ethan", "Ethan", "Chelsie", "Ethan"]
     together = model(codes, voice=voices, seed=list(range(5)), steps=STEPS)

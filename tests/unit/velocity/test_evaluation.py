@@ -97,8 +97,8 @@ def test_20_000_frames_allocate_nothing_quadratic(dit):
     grid = dit.time_grid([0.3])
     with Record() as record:
         dit(x, batch, grid, 0)
-    branch_frames = 2 * 20_000
-    assert record.largest == branch_frames * CONFIG.dit.ff_mult * CONFIG.dit.hidden_size  # the MLP's inner state
+    branch_frames, inner = 2 * 20_000, CONFIG.dit.num_heads * CONFIG.dit.head_dim
+    assert record.largest == branch_frames * 3 * inner  # q, k and v
     assert record.largest < 20_000**2 / 40
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 
@@ -45,6 +47,15 @@ def test_implementations_agree_and_the_named_one_runs():
     torch.testing.assert_close(*waves, rtol=0, atol=1e-5 * float(waves[0].abs().max()))
     with pytest.raises(OptionError, match="got 'polyphase' while a gradient is recorded"):
         BigVGAN(config, "polyphase")(mel)
+
+
+def test_the_first_layer_rounds_once():
+    model = random_vocoder(CONFIGS["released"])
+    x = random_mel(40, 80).transpose(1, 2)
+    y, exact = model.conv_pre(x), copy.deepcopy(model.conv_pre).double()(x.double())
+    assert y.dtype == torch.float32
+    assert torch.equal(y, exact.float())
+    torch.testing.assert_close(model.conv_pre(x, padded=False), y[..., 3:-3], rtol=0, atol=0)
 
 
 def test_reads_no_value_back_and_has_no_buffers():

@@ -40,12 +40,14 @@ class Ends:
         keys: int64 [e, (back + 1 + ahead) S], packed frames.
         visible: bool [e, 1, 1, (back + 1 + ahead) S], False where a key has no frame; never all False.
         rows: int64 [r], flat places of ``queries`` that hold real frames.
+        frames: int64 [r], which packed frames these are.
     """
 
     queries: Tensor
     keys: Tensor
     visible: Tensor
     rows: Tensor
+    frames: Tensor
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,10 @@ class ReachPlan:
     Attributes:
         groups: blocks without a mask, the whole ones first.
         ends: the others, or None.
-        order: int64 [F], where to find every packed frame in the concatenation of all results, or None where that
-            already is packed order.
     """
 
     groups: tuple[Group, ...]
     ends: Ends | None
-    order: Tensor | None
 
 
 class BlockLayout:
@@ -79,7 +78,7 @@ class BlockLayout:
 
     def plan(self, look_backward: int, look_ahead: int) -> ReachPlan:
         """The plan of one reach, made at its first use."""
-        furthest = int(self.table.position.max(initial=0))  # a longer reach sees nothing more
+        furthest = max(len(self.table.lengths) - 1, 0)  # a longer reach sees nothing more
         reach = (min(look_backward, furthest), min(look_ahead, furthest))
         if reach not in self._plans:
             self._plans[reach] = self._make_plan(*reach)
@@ -89,10 +88,11 @@ class BlockLayout:
         table, size = self.table, self.table.block_size
         seen = table.neighbours(look_backward, look_ahead)
         counts = np.where(seen == NO_BLOCK, 0, table.lengths[seen])  # [G, blocks seen]
-        kinds, kind_of = np.unique(np.column_stack((table.lengths, counts.sum(1))), axis=0, return_inverse=True)
+        kinds, kind_of = np.unique(
+            np.column_stack((table.lengths[: table.num_own], counts.sum(1))), axis=0, return_inverse=True
+        )
         kind_of = kind_of.reshape(-1)  # numpy 2.0 returned a column
         groups: list[Group] = []
-        parts: list[np.ndarray] = []
         whole = (size, size * seen.shape[1])
         few = len(kinds) - (whole in map(tuple, kinds)) <= MAX_KINDS
         left = np.ones(table.num_blocks, bool)
@@ -100,39 +100,30 @@ class BlockLayout:
             ids = np.flatnonzero(kind_of == kind)
             if few or tuple(kinds[kind]) == whole:
                 groups.append(self._group(ids, seen[ids], counts[ids]))
-                parts.append(groups[-1].queries.numpy().ravel())
                 left[ids] = False
-        ends = None
-        if left.any():
-            ends = self._ends(np.flatnonzero(left), seen[left], counts[left])
-            parts.append(ends.queries.numpy().ravel()[ends.rows.numpy()])
-        concatenated = np.concatenate(parts)
-        in_order = np.array_equal(concatenated, np.arange(table.num_frames))
-        return ReachPlan(
-            tuple(Group(self._place(g.queries), self._place(g.keys), g.first) for g in groups),
-            ends and Ends(*(self._place(t) for t in (ends.queries, ends.keys, ends.visible, ends.rows))),
-            None if in_order else self._place(_tensor(np.argsort(concatenated))),
-        )
+        ends = self._ends(np.flatnonzero(left), seen[left], counts[left]) if left.any() else None
+        return ReachPlan(tuple(groups), ends)
 
     def _group(self, ids: np.ndarray, seen: np.ndarray, counts: np.ndarray) -> Group:
         queries = self.table.starts[ids, None] + np.arange(int(self.table.lengths[ids[0]]))
         keys = self._frames(seen)[np.arange(self.table.block_size) < counts[..., None]].reshape(len(ids), -1)
-        in_place = np.array_equal(queries, keys) and np.array_equal(
-            queries.ravel() - queries[0, 0], np.arange(queries.size)
-        )
-        return Group(_tensor(queries), _tensor(keys), int(queries[0, 0]) if in_place else None)
+        first = int(queries[0, 0])
+        consecutive = np.array_equal(queries.ravel(), np.arange(first, first + queries.size))
+        in_place = consecutive and np.array_equal(queries, keys)
+        return Group(self._tensor(queries), self._tensor(keys), first if in_place else None)
 
     def _ends(self, ids: np.ndarray, seen: np.ndarray, counts: np.ndarray) -> Ends:
         own = self._frames(ids[:, None])[:, 0]
         visible = np.arange(self.table.block_size) < counts[..., None]
         keys = np.where(visible, self._frames(seen), own[:, None, :])
         real = np.arange(self.table.block_size) < self.table.lengths[ids, None]
-        flat = (len(ids), -1)
+        rows = np.flatnonzero(real)
         return Ends(
-            _tensor(own),
-            _tensor(keys.reshape(flat)),
-            _tensor(visible.reshape(len(ids), 1, 1, -1)),
-            _tensor(np.flatnonzero(real)),
+            self._tensor(own),
+            self._tensor(keys.reshape(len(ids), -1)),
+            self._tensor(visible.reshape(len(ids), 1, 1, -1)),
+            self._tensor(rows),
+            self._tensor(own.ravel()[rows]),
         )
 
     def _frames(self, blocks: np.ndarray) -> np.ndarray:
@@ -140,9 +131,5 @@ class BlockLayout:
         offsets = np.minimum(np.arange(self.table.block_size), self.table.lengths[blocks][..., None] - 1)
         return self.table.starts[blocks][..., None] + offsets
 
-    def _place(self, tensor: Tensor) -> Tensor:
-        return tensor.to(self.device)
-
-
-def _tensor(array: np.ndarray) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(array))
+    def _tensor(self, array: np.ndarray) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)

@@ -22,25 +22,25 @@ _CPU_PIECE_BLOCKS = 64
 def attend(q: Tensor, k: Tensor, v: Tensor, layout: BlockLayout, look_backward: int, look_ahead: int) -> Tensor:
     """Same contract as :func:`blockwave.ops.block_attention.block_attention`."""
     plan = layout.plan(look_backward, look_ahead)
-    parts: list[Tensor] = []
+    if len(plan.groups) == 1 and plan.ends is None and plan.groups[0].first == 0:
+        return _in_place(q, k, v, plan.groups[0], 0)
+    out = torch.empty_like(q, memory_format=torch.contiguous_format)
     for group in plan.groups:
-        parts += _gathered(q, k, v, group) if group.first is None else [_in_place(q, k, v, group, group.first)]
+        if group.first is not None:
+            out.narrow(0, group.first, group.queries.numel()).copy_(_in_place(q, k, v, group, group.first))
+            continue
+        piece = _CPU_PIECE_BLOCKS if q.device.type == "cpu" else len(group.queries)
+        for queries, keys in zip(group.queries.split(piece), group.keys.split(piece), strict=True):
+            out.index_copy_(0, queries.flatten(), _softmax_attention(_take(q, queries), _take(k, keys), _take(v, keys)))
     if plan.ends is not None:
-        parts.append(_masked(q, k, v, plan.ends))
-    out = parts[0] if len(parts) == 1 else torch.cat(parts)
-    return out if plan.order is None else out.index_select(0, plan.order)
+        out.index_copy_(0, plan.ends.frames, _masked(q, k, v, plan.ends))
+    return out
 
 
 def _in_place(q: Tensor, k: Tensor, v: Tensor, group: Group, first: int) -> Tensor:
     shape = tuple(group.queries.shape)
     blocks = [x[first : first + group.queries.numel()].unflatten(0, shape) for x in (q, k, v)]
     return _softmax_attention(blocks[0], blocks[1], blocks[2])
-
-
-def _gathered(q: Tensor, k: Tensor, v: Tensor, group: Group) -> list[Tensor]:
-    piece = _CPU_PIECE_BLOCKS if q.device.type == "cpu" else len(group.queries)
-    pieces = zip(group.queries.split(piece), group.keys.split(piece), strict=True)
-    return [_softmax_attention(_take(q, queries), _take(k, keys), _take(v, keys)) for queries, keys in pieces]
 
 
 def _masked(q: Tensor, k: Tensor, v: Tensor, ends: Ends) -> Tensor:

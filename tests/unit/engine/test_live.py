@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Live streams: the same sound however codes are cut, alone or beside others, from threads or coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import numpy as np
+import pytest
+
+from blockwave import CodesError, OptionError, Token2Wav
+from blockwave.weights.make import make_checkpoint
+
+BOUND = 1e-5
+STEPS = 3
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Token2Wav:
+    return Token2Wav.from_pretrained(make_checkpoint(tmp_path_factory.mktemp("live") / "checkpoint", "tiny"))
+
+
+def codes_of(length: int) -> list[int]:
+    return np.random.default_rng(length).integers(1, 8194, length).tolist()
+
+
+def play(stream, codes, pieces=None) -> tuple[np.ndarray, np.ndarray]:
+    """Samples and mel of a whole stream; the samples' places are checked on the way."""
+    chunks, start = [], 0
+    for piece in [len(codes)] if pieces is None else pieces:
+        chunks += stream.feed(codes[start : start + piece])
+        start += piece
+    assert start >= len(codes)
+    chunks += stream.finish()
+    samples = np.concatenate([chunk.samples for chunk in chunks])
+    assert [chunk.first_sample for chunk in chunks] == [
+        sum(len(c.samples) for c in chunks[:i]) for i in range(len(chunks))
+    ]
+    return samples, np.concatenate([chunk.mel for chunk in chunks])
+
+
+def worst(a: np.ndarray, b: np.ndarray) -> float:
+    assert a.shape == b.shape
+    return float(np.abs(a - b).max() / np.abs(b).max())
+
+
+@pytest.mark.parametrize("length", [1, 11, 12, 13, 49, 119])
+def test_exact_is_the_offline_result(model: Token2Wav, length: int):
+    codes = codes_of(length)
+    whole = model(codes, voice="Ethan", seed=4, steps=STEPS)
+    stream = model.stream("ethan", 4, look_ahead="exact", steps=STEPS)
+    samples, mel = play(stream, codes, [5] * (-(-length // 5)))
+    assert (stream.voice, stream.seed) == ("Ethan", 4)
+    assert worst(mel, whole.mel) <= BOUND
+    assert worst(samples, whole.samples) <= BOUND
+
+
+@pytest.mark.parametrize("look_ahead", [0, 1, "exact"])
+def test_the_cut_of_the_codes_changes_nothing(model: Token2Wav, look_ahead):
+    codes = codes_of(100)
+    results = []
+    for pieces in ([100], [1] * 100, [0, 50, 0, 49, 1], [37, 63]):
+        stream = model.stream(seed=1, look_ahead=look_ahead, steps=STEPS)
+        results.append(play(stream, codes, pieces)[0])
+    for result in results:
+        assert len(result) == 48_000
+        assert worst(result, results[0]) <= BOUND
+
+
+def test_special_ids_in_a_stream(model: Token2Wav):
+    codes = codes_of(20)
+    usual, _ = play(model.stream(seed=1, steps=2), codes)
+    stream = model.stream(seed=1, steps=2)
+    framed, _ = play(stream, [8293, *codes, 8294, 8292], [1, 10, 11, 1])
+    assert stream.ended
+    assert worst(framed, usual) <= BOUND
+
+
+def test_first_sound_does_not_wait_for_the_end(model: Token2Wav):
+    """The codes after which the first samples come are the same for a short and for a long text."""
+    counts = []
+    for length in (100, 600):
+        stream = model.stream(seed=0, steps=2, first_chunk_codes=24, look_ahead=1)
+        for i, code in enumerate(codes_of(length)):
+            if any(len(chunk.samples) for chunk in stream.feed([code])):
+                counts.append(i + 1)
+                break
+        stream.cancel()
+    assert counts == [36, 36]
+
+
+def test_a_bad_piece_is_refused_and_the_stream_goes_on(model: Token2Wav):
+    codes = codes_of(30)
+    stream = model.stream(seed=2, steps=2)
+    chunks = list(stream.feed(codes[:10]))
+    for bad, message in (
+        ([9000], "got id 9000 at position 10"),
+        ([1.5], "got float64"),
+        ([[1, 2]], r"got shape \[1, 2\]"),
+    ):
+        with pytest.raises(CodesError, match=message):
+            stream.feed(bad)
+    chunks += [*stream.feed(codes[10:]), *stream.finish()]
+    assert worst(np.concatenate([c.samples for c in chunks]), play(model.stream(seed=2, steps=2), codes)[0]) <= BOUND
+
+
+def test_what_cannot_be_streamed(model: Token2Wav):
+    stream = model.stream(steps=2)
+    with pytest.raises(CodesError, match="got an empty stream, expected at least one code before it is finished"):
+        stream.finish()
+    for state, stream in (("finished", model.stream(steps=2)), ("cancelled", model.stream(steps=2))):
+        list(stream.feed([1]))
+        list(stream.finish()) if state == "finished" else stream.cancel()
+        with pytest.raises(OptionError, match=f"a stream that is {state}, expected an open one"):
+            stream.feed([1])
+    limit = model.config.dit.max_position_embeddings // 2
+    with pytest.raises(CodesError, match=rf"got {limit + 1} codes in one stream, expected at most {limit}"):
+        model.stream(steps=2).feed([1] * (limit + 1))
+    model.stream(steps=2, any_length=True).feed([1] * (limit + 1))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"first_chunk_codes": 10}, "first_chunk_codes: got 10, expected a multiple of 12 codes, whole blocks"),
+        ({"chunk_codes": 0}, "chunk_codes: got 0, expected a multiple of 12 codes, whole blocks"),
+        ({"look_ahead": -1}, "look_ahead: got -1, expected a number of blocks >= 0, or 'exact'"),
+        ({"look_ahead": "all"}, "look_ahead: got 'all', expected a number of blocks >= 0, or 'exact'"),
+        ({"guidance": float("nan")}, "guidance: got nan, expected a finite number"),
+        ({"seed": -1}, "seed: got -1, expected an integer"),
+    ],
+)
+def test_bad_options(model: Token2Wav, options, message):
+    with pytest.raises(OptionError) as caught:
+        model.stream(**options)
+    assert message in str(caught.value)
+
+
+def test_cancelling_frees_the_place(model: Token2Wav):
+    before = len(model.engine.scheduler)
+    stream = model.stream(steps=STEPS)
+    sound = stream.feed(codes_of(200))
+    next(sound)
+    assert len(model.engine.scheduler) == before + 1
+    stream.cancel()
+    assert len(model.engine.scheduler) == before
+    assert list(sound) == []
+    with model.stream(steps=STEPS) as stream:
+        stream.feed(codes_of(20))
+    assert len(model.engine.scheduler) == before
+
+
+def test_finished_streams_leave(model: Token2Wav):
+    before = len(model.engine.scheduler)
+    play(model.stream(steps=2), codes_of(30))
+    assert len(model.engine.scheduler) == before
+
+
+def test_over_iterables(model: Token2Wav):
+    codes = codes_of(60)
+    usual, _ = play(model.stream(seed=3, steps=2), codes)
+
+    async def source():
+        for start in range(0, 60, 7):
+            await asyncio.sleep(0)
+            yield codes[start : start + 7]
+
+    async def gather():
+        return [chunk async for chunk in model.stream(seed=3, steps=2).over_async(source())]
+
+    for chunks in (
+        list(model.stream(seed=3, steps=2).over(codes)),
+        list(model.stream(seed=3, steps=2).over(iter([codes[:50], codes[50:]]))),
+        asyncio.run(gather()),
+    ):
+        assert worst(np.concatenate([chunk.samples for chunk in chunks]), usual) <= BOUND
+
+
+def test_eight_threads_equal_serial(model: Token2Wav):
+    jobs = [(codes_of(10 + 17 * i), i) for i in range(8)]
+    serial = [play(model.stream(seed=seed, steps=2), codes)[0] for codes, seed in jobs]
+    for _ in range(3):
+        results: list = [None] * 8
+
+        def work(i: int, results: list = results) -> None:
+            codes, seed = jobs[i]
+            if i % 2:
+                results[i] = play(model.stream(seed=seed, steps=2), codes, [13] * (-(-len(codes) // 13)))[0]
+            else:
+                results[i] = model(codes, seed=seed, steps=2).samples
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for i in range(8):
+            expected = serial[i] if i % 2 else model(jobs[i][0], seed=jobs[i][1], steps=2).samples
+            assert worst(results[i], expected) <= BOUND
