@@ -186,11 +186,12 @@ class CodeReader:
     Args:
         num_embeds: highest legal id.
         family: whose special ids apply.
+        limit: most speech codes in all, what the checkpoint has positions for; None for no limit.
     """
 
-    def __init__(self, num_embeds: int, family: Family) -> None:
-        self.num_embeds, self.family = num_embeds, family
-        self._num_read = 0
+    def __init__(self, num_embeds: int, family: Family, limit: int | None = None) -> None:
+        self.num_embeds, self.family, self.limit = num_embeds, family, limit
+        self._num_read = self._num_codes = 0
         self._end: tuple[int, int] | None = None  # id and position of the first end
 
     @property
@@ -220,7 +221,13 @@ class CodeReader:
             cut, array, tail = -1, array[:0], array
         self._refuse_after(tail, end, offset + cut + 1, where)
         self._refuse_illegal(array, offset, where)
-        self._end, self._num_read = end, self._num_read + num_given
+        num_codes = self._num_codes + len(array)
+        if self.limit is not None and num_codes > self.limit:
+            raise CodesError(
+                f"{where}: got {num_codes} codes in one stream, expected at most {self.limit}, which is what the "
+                "checkpoint's max_position_embeddings allows; ask for any_length=True"
+            )
+        self._end, self._num_read, self._num_codes = end, self._num_read + num_given, num_codes
         return array
 
     def _refuse_after(self, tail: np.ndarray, end: tuple[int, int] | None, offset: int, where: str) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import blockwave
 from blockwave import Token2Wav
 from blockwave.weights.make import make_checkpoint
 from tests.reference import load_reference, reference_speech
@@ -56,5 +58,7 @@ print((max(peak, private_kib()) - before) * 1024)
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="private memory is read from Linux's /proc")
 def test_loading_needs_little_more_than_the_weights(folder: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", _LOAD, folder], capture_output=True, text=True, check=True)
+    environment = {**os.environ, "PYTHONPATH": str(Path(blockwave.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", _LOAD, folder], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     assert 0.9 * WEIGHTS_BYTES < int(done.stdout) <= 1.2 * WEIGHTS_BYTES, done.stdout

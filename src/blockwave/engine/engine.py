@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -60,6 +61,7 @@ class Engine:
         self.dtype = dit.final.weight.dtype  # of states and mels; matrix products may be narrower
         self.scheduler = Scheduler(Executor(self.dit), max_batch_blocks)
         self._lock = Lock()
+        self._abandoned: deque[Track] = deque()  # filled by finalisers, which may run anywhere and must not wait
         self._voices: WeakKeyDictionary[Voice, VoiceRows] = WeakKeyDictionary()
         self._time_grid = lru_cache(_KEPT_TIME_GRIDS)(self._make_time_grid)
 
@@ -129,6 +131,10 @@ class Engine:
         with self._lock:
             self.scheduler.remove(track)
 
+    def abandon(self, track: Track) -> None:
+        """As :meth:`remove_track`, without waiting: the place is free before the next batch."""
+        self._abandoned.append(track)
+
     def advance(self, track: Track) -> bool:
         """Runs one batch for the sake of a track; False where it has frames to take, is done, or nothing may run."""
         with self._lock:
@@ -143,6 +149,8 @@ class Engine:
 
     @torch.inference_mode()
     def _run_one(self) -> bool:
+        while self._abandoned:
+            self.scheduler.remove(self._abandoned.popleft())
         with full_float32():
             return self.scheduler.step()
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from threading import Lock
@@ -68,10 +69,9 @@ class SpeechStream:
         guidance: float,
         emissions: Emissions,
         reader: CodeReader,
-        limit: int | None,
     ) -> None:
         self.voice, self.seed = voice.name, seed
-        self._engine, self._reader, self._limit = engine, reader, limit
+        self._engine, self._reader = engine, reader
         self._track = engine.track(voice, flow, guidance, emissions)
         self._generator = torch.Generator("cpu").manual_seed(seed)
         self._vocoder = StreamingVocoder(engine.vocoder)
@@ -81,6 +81,8 @@ class SpeechStream:
         self._num_codes = self._num_samples = 0
         self._closing = self._flushed = self._cancelled = False
         engine.add_track(self._track)
+        # A stream that nobody holds any more frees its place.
+        weakref.finalize(self, engine.abandon, self._track)
 
     @property
     def ended(self) -> bool:
@@ -104,11 +106,6 @@ class SpeechStream:
         """
         self._check_open()
         values = self._reader.read(codes)
-        if self._limit is not None and self._num_codes + len(values) > self._limit:
-            raise CodesError(
-                f"codes: got {self._num_codes + len(values)} codes in one stream, expected at most {self._limit}, the "
-                "checkpoint's max_position_embeddings; ask for any_length=True"
-            )
         self._num_codes += len(values)
         if len(values):
             self._queue.append(values)

@@ -212,8 +212,8 @@ class Token2Wav:
             2 * len(stages_of(flow)) * max(len(dit.look_ahead_layers), 1) + 2,
         )
         limit = None if any_length else dit.max_position_embeddings // dit.repeats
-        reader = CodeReader(dit.num_embeds, self.config.family)
-        return SpeechStream(self.engine, spoken_by, seed, flow, guidance, emissions, reader, limit)
+        reader = CodeReader(dit.num_embeds, self.config.family, limit)
+        return SpeechStream(self.engine, spoken_by, seed, flow, guidance, emissions, reader)
 
     def voice(self, voice: VoiceLike = None) -> Voice:
         """A voice by name (case-insensitive), checked; None means the checkpoint's declared default.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 
 import numpy as np
@@ -117,6 +118,11 @@ def test_what_cannot_be_streamed(model: Token2Wav):
     limit = model.config.dit.max_position_embeddings // 2
     with pytest.raises(CodesError, match=rf"got {limit + 1} codes in one stream, expected at most {limit}"):
         model.stream(steps=2).feed([1] * (limit + 1))
+    stream = model.stream(steps=2)
+    with pytest.raises(CodesError, match="in one stream"):
+        stream.feed([1] * (limit + 1))
+    stream.feed([1] * limit)  # what was refused was not taken in
+    stream.cancel()
     model.stream(steps=2, any_length=True).feed([1] * (limit + 1))
 
 
@@ -137,8 +143,15 @@ def test_bad_options(model: Token2Wav, options, message):
     assert message in str(caught.value)
 
 
+def places(model: Token2Wav) -> int:
+    """Streams that hold a place, after those that nobody holds any more have lost theirs."""
+    gc.collect()
+    model([1], steps=2)
+    return len(model.engine.scheduler)
+
+
 def test_cancelling_frees_the_place(model: Token2Wav):
-    before = len(model.engine.scheduler)
+    before = places(model)
     stream = model.stream(steps=STEPS)
     sound = stream.feed(codes_of(200))
     next(sound)
@@ -151,8 +164,17 @@ def test_cancelling_frees_the_place(model: Token2Wav):
     assert len(model.engine.scheduler) == before
 
 
+def test_a_forgotten_stream_frees_its_place(model: Token2Wav):
+    before = places(model)
+    sound = model.stream(steps=STEPS).feed(codes_of(100))
+    next(sound)
+    assert places(model) == before + 1
+    del sound
+    assert places(model) == before
+
+
 def test_finished_streams_leave(model: Token2Wav):
-    before = len(model.engine.scheduler)
+    before = places(model)
     play(model.stream(steps=2), codes_of(30))
     assert len(model.engine.scheduler) == before
 
