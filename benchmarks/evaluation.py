@@ -81,7 +81,7 @@ def measure_length(model: Token2Wav, peer: Any, frames: int, repeats: int) -> di
     rng = np.random.default_rng(0)
     codes = torch.from_numpy(rng.integers(1, dit.config.num_embeds, frames // dit.config.repeats)).to(device)
     voice = model.voice()
-    xvector, reference = (torch.from_numpy(a).to(device) for a in (voice.xvector, voice.reference_mel))
+    xvector, reference = (torch.tensor(a, device=device) for a in (voice.xvector, voice.reference_mel))
     x = seeded_noise(0, frames, dit.config.mel_dim).to(device)
     batch = dit.pack([dit.condition(codes, dit.voice_rows(xvector, reference), GUIDANCE)])
     grid = dit.time_grid([TIME])

@@ -10,11 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from .errors import CodesError, OptionError
+
+_LONGEST_S = 1e9  # thirty years: beyond any use, within exact arithmetic
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,8 @@ def as_integers(codes: Any, where: str = "codes") -> np.ndarray:
     Raises:
         CodesError: floats, booleans, text, ragged lists, or more than two axes.
     """
+    if _holds_truth_values(codes):
+        raise CodesError(f"{where}: got bool values, expected integers; convert them where they are made")
     if isinstance(codes, str | bytes):
         raise CodesError(f"{where}: got text, expected integers; parse the text first, e.g. with json.loads")
     if hasattr(codes, "detach"):  # a torch tensor, without importing torch
@@ -256,7 +261,8 @@ def check_duration(max_duration_s: float | None, clock: CodeClock) -> int | None
     if max_duration_s is None:
         return None
     shortest = clock.duration_s(1)
-    if not (math.isfinite(max_duration_s) and max_duration_s >= shortest):
+    is_number = isinstance(max_duration_s, Real) and not isinstance(max_duration_s, bool)
+    if not (is_number and shortest <= max_duration_s <= _LONGEST_S):
         raise OptionError(
             f"max_duration_s: got {max_duration_s}, expected at least one code, {shortest} s; pass None for no limit"
         )
@@ -269,10 +275,15 @@ def is_batch(codes: Any) -> bool:
         return False
     ndim = getattr(codes, "ndim", None)
     if ndim is not None:
-        return int(ndim) == 2
+        return int(ndim) == 2 and len(codes) > 0
     if isinstance(codes, Sequence) and len(codes) > 0:
         return all(isinstance(item, Sequence) or getattr(item, "ndim", 0) >= 1 for item in codes)
     return False
+
+
+def _holds_truth_values(codes: Any) -> bool:
+    """Whether a list mixes True and False with its numbers, which numpy would count as 1 and 0."""
+    return isinstance(codes, list | tuple) and any(isinstance(code, bool) for code in codes)
 
 
 def _dtype_name(array: np.ndarray) -> str:

@@ -89,6 +89,11 @@ class Voice:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Writes beside the target and renames, so that a reader never sees half a file."""
+    if path.is_symlink():
+        path = path.resolve()
+    if path.exists() and not path.is_file() and not path.is_dir():  # a device or a pipe is written, not replaced
+        path.write_bytes(data)
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -109,7 +114,8 @@ def _floats(name: str, what: str, value: Any, ndim: int) -> np.ndarray:
         array = array[0]
     if array.ndim != ndim or array.size == 0:
         raise VoiceError(f"voice {name}: got {what} of shape {list(array.shape)}, expected {axes}")
-    array = np.ascontiguousarray(array, dtype=np.float32)
+    array = np.array(array, dtype=np.float32, order="C")  # a copy: a voice does not change after it was made
     if not np.isfinite(array).all():
         raise VoiceError(f"voice {name}: {what} holds NaN or infinity, expected finite numbers")
+    array.flags.writeable = False
     return array

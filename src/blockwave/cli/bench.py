@@ -48,6 +48,9 @@ def bench_stage(
     started_s = time.perf_counter()
     loaded = Token2Wav.from_pretrained(folder, device=device, dtype=dtype)
     load_s = time.perf_counter() - started_s
+    longest = config.dit.max_position_embeddings // config.clock.frames_per_code
+    if codes > longest or batch * codes > 10 * longest:
+        raise OptionError(f"codes: got {batch} x {codes}, expected at most {longest} each and {10 * longest} in all")
     legal = np.setdiff1d(np.arange(1, config.dit.num_embeds + 1), sorted(config.family.special))
     sequences = np.random.default_rng(0).choice(legal, (batch, codes))
     runs: list[dict[str, float]] = []

@@ -39,7 +39,7 @@ def keep(job: Job, num_codes: int, clock: CodeClock, json: bool) -> bool:
     if json:
         put_json(_base(job, num_codes, samples, clock.sample_rate) | {"kept": True})
     else:
-        note(f"{job.output}: kept, it is whole; --force writes it anew")
+        note(f"{job.output}: kept, it is whole, whatever its voice and seed; --force writes it anew")
     return True
 
 

@@ -17,7 +17,15 @@ from .streams import put_json, put_table
 
 _BASE = ("torch", "numpy", "safetensors")
 # Package -> the extra that brings it.
-_EXTRAS = {"huggingface_hub": "hub", "soundfile": "audio", "soxr": "audio", "typer": "cli", "rich": "cli"}
+_EXTRAS = {
+    "huggingface_hub": "hub",
+    "soundfile": "audio",
+    "soxr": "audio",
+    "typer": "cli",
+    "rich": "cli",
+    "matplotlib": "plot",
+    "transformers": "verify",
+}
 
 
 def doctor(

@@ -28,8 +28,15 @@ def timeline(
     from ..errors import OptionError
     from ..quality.picture import save_timeline_picture
 
-    if not 1 <= streams <= 16:
-        raise OptionError(f"streams: got {streams}, expected 1 to 16")
+    for name, value, least, most in (
+        ("streams", streams, 1, 16),
+        ("codes", codes, 1, 3000),
+        ("batch-blocks", batch_blocks, 2, 4096),
+    ):
+        if not least <= value <= most:
+            raise OptionError(f"{name}: got {value}, expected {least} to {most}")
+    if out.suffix != ".png":
+        raise OptionError(f"out: got {str(out)!r}, expected a name that ends in .png")
     loaded = Token2Wav.from_pretrained(model)
     scheduler = loaded.engine.scheduler
     scheduler.max_blocks, scheduler.records = batch_blocks, []

@@ -78,7 +78,7 @@ def _verdict(row: Comparison) -> str:
         return ""
     if row.passed:
         return "passes"
-    return "FAILS" if row.binding else "above; see --float64"
+    return "FAILS" if row.binding else "above, see below"
 
 
 def _number(value: float) -> str:

@@ -80,7 +80,7 @@ def check_voices(
         voice = Voice.load(file)
         if config is not None:
             check_voice(voice, config.dit)
-        note(f"{file}: {voice.name} is sound" + ("" if model is None else f" and fits {model}"))
+        note(f"{file}: {voice.name} can be used" + ("" if model is None else f" and fits {model}"))
 
 
 @voices.command("convert")

@@ -34,7 +34,7 @@ def check_device(device: torch.device | str) -> torch.device:
     try:
         found = torch.device(device)
         torch.empty(0, device=found)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError, AttributeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise OptionError(f"device: got {str(device)!r}, expected a device of this machine ({reason})") from None
     return found

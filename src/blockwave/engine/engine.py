@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ..config import Token2WavConfig
+from ..errors import BlockwaveError
 from ..speech import Timings
 from ..velocity import MIN_GUIDANCE, DiT, VoiceRows
 from ..velocity.modulation import TimeGrid
@@ -26,10 +27,10 @@ from .precision import full_float32
 from .request import Flow, Request
 from .scheduler import MAX_BATCH_BLOCKS, Scheduler
 from .state import stages_of
-from .track import Emissions, Track
+from .track import AT_ONCE, Emissions, Track
 
 # A request leaves when all of it is solved.
-_AT_ONCE = Emissions(first_blocks=2**62, chunk_blocks=2**62, look_ahead=None)
+_BULK = Emissions(first_blocks=AT_ONCE, chunk_blocks=AT_ONCE, look_ahead=None)
 _KEPT_TIME_GRIDS = 8
 
 
@@ -77,7 +78,7 @@ class Engine:
         started_s = self._now_s()
         tracks = []
         for request in requests:
-            track = self.track(request.voice, flow, request.guidance, _AT_ONCE)
+            track = self.track(request.voice, flow, request.guidance, _BULK)
             self.add_codes(track, request.codes.values, request.noise)
             self.close(track)
             tracks.append(track)
@@ -86,6 +87,7 @@ class Engine:
             for track in tracks:
                 self.add_track(track)
             while any(not track.is_done for track in tracks):
+                check_sound(*tracks)
                 self.step()
         finally:
             for track in tracks:
@@ -113,7 +115,7 @@ class Engine:
     @torch.inference_mode()
     def add_codes(self, track: Track, codes: np.ndarray, noise: Tensor) -> None:
         """More codes int64 [n] of a track with their noise [repeats n, M]."""
-        with self._lock:
+        with self._lock, full_float32():
             track.add(torch.from_numpy(codes).to(self.device), noise.to(self.device, self.dtype))
 
     def close(self, track: Track) -> None:
@@ -138,6 +140,7 @@ class Engine:
     def advance(self, track: Track) -> bool:
         """Runs one batch for the sake of a track; False where it has frames to take, is done, or nothing may run."""
         with self._lock:
+            check_sound(track)
             if track.finished or track.is_done:
                 return False
             return self._run_one()
@@ -157,7 +160,7 @@ class Engine:
     def _voice_rows(self, voice: Voice) -> VoiceRows:
         if voice not in self._voices:
             arrays = (voice.xvector, voice.reference_mel)
-            xvector, mel = (torch.from_numpy(array).to(self.device, self.dtype) for array in arrays)
+            xvector, mel = (torch.tensor(array).to(self.device, self.dtype) for array in arrays)
             self._voices[voice] = self.dit.voice_rows(xvector, mel)
         return self._voices[voice]
 
@@ -183,3 +186,9 @@ class Engine:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         return time.perf_counter()
+
+
+def check_sound(*tracks: Track) -> None:
+    """Raises BlockwaveError where a batch of one of the tracks failed, in whatever thread that was."""
+    if any(track.is_broken for track in tracks):
+        raise BlockwaveError("engine: a batch failed before this request was done, see the error there; ask again")

@@ -18,6 +18,7 @@ from ..codes import CodeReader
 from ..errors import CodesError, OptionError
 from ..voice import Voice
 from ..waveform import StreamingVocoder
+from .precision import full_float32
 from .request import Flow
 from .track import Emissions
 
@@ -48,8 +49,9 @@ class SpeechChunk:
 class SpeechStream:
     """Made by :meth:`Token2Wav.stream`.
 
-    Threads may feed and read at once. Feeding takes the codes in at once and returns an iterator; sound is computed as
-    the iterator is read, together with whatever other streams have ready. What is not read comes with the next call.
+    Threads may feed and read at once. Feeding takes the codes in and returns an iterator. Blocks are computed as any
+    stream of the model is read, those of all streams together; sound is made as this one is read. What is not read
+    comes with the next call.
 
     Attributes:
         voice: name of the voice that speaks.
@@ -59,6 +61,7 @@ class SpeechStream:
 
     # Codes that a stream hands on before it waits for their sound: what has come beyond is kept as integers.
     PIECE_CODES = 300
+    MAX_BACKLOG_BLOCKS = 100
 
     def __init__(
         self,
@@ -109,6 +112,7 @@ class SpeechStream:
         self._num_codes += len(values)
         if len(values):
             self._queue.append(values)
+            self._hand_on_early()
         return self._chunks()
 
     def finish(self) -> Iterator[SpeechChunk]:
@@ -122,6 +126,7 @@ class SpeechStream:
             self.cancel()
             raise CodesError("codes: got an empty stream, expected at least one code before it is finished")
         self._closing = True
+        self._hand_on_early()
         return self._chunks()
 
     def over(self, codes: Iterable[Any]) -> Iterator[SpeechChunk]:
@@ -137,9 +142,9 @@ class SpeechStream:
         """As :meth:`over`, for asynchronous sources; computes in a thread of its own."""
         try:
             async for piece in codes:
-                for chunk in await asyncio.to_thread(lambda p=piece: list(self.feed(p if np.ndim(p) else [p]))):
+                async for chunk in _in_thread(self.feed(piece if np.ndim(piece) else [piece])):
                     yield chunk
-            for chunk in await asyncio.to_thread(lambda: list(self.finish())):
+            async for chunk in _in_thread(self.finish()):
                 yield chunk
         finally:
             self.cancel()
@@ -148,7 +153,8 @@ class SpeechStream:
         """Frees the stream's place; what it still had to compute is dropped. May be called at any time."""
         self._cancelled = True
         self._queue.clear()
-        self._engine.remove_track(self._track)
+        # Not remove_track: a dying generator may come here in the middle of a batch of its own thread.
+        self._engine.abandon(self._track)
 
     def __enter__(self) -> SpeechStream:
         return self
@@ -171,6 +177,11 @@ class SpeechStream:
                 yield chunk
             if not worked and not self._hand_on():
                 return
+
+    def _hand_on_early(self) -> None:
+        """So that whoever reads next, of this stream or another, runs these blocks too; within bounds."""
+        while self._track.backlog < self.MAX_BACKLOG_BLOCKS and self._hand_on():
+            pass
 
     def _hand_on(self) -> bool:
         """Moves some queued codes, or the end, into the track; False where there is neither."""
@@ -207,7 +218,8 @@ class SpeechStream:
     def _sounded(self, mel: torch.Tensor | None, final: bool) -> SpeechChunk | None:
         config = self._engine.config
         frames = torch.empty(0, config.dit.mel_dim) if mel is None else mel
-        samples, self._sound = self._vocoder.push(self._sound, frames, final=final)
+        with full_float32():
+            samples, self._sound = self._vocoder.push(self._sound, frames, final=final)
         if not len(samples) and not len(frames):
             return None
         wave = samples.to("cpu", torch.float32).numpy()
@@ -215,3 +227,9 @@ class SpeechStream:
             check_samples(wave)
         first, self._num_samples = self._num_samples, self._num_samples + len(wave)
         return SpeechChunk(wave, config.sample_rate, first, frames.to("cpu", torch.float32).numpy())
+
+
+async def _in_thread(chunks: Iterator[SpeechChunk]) -> AsyncIterator[SpeechChunk]:
+    """Each chunk as soon as it is there, computed in another thread."""
+    while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
+        yield chunk

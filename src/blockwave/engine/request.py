@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from numbers import Real
+from numbers import Integral
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from ..codes import Codes, check_codes
@@ -37,8 +38,12 @@ class Flow:
     times: tuple[float, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.steps, bool) and isinstance(self.steps, Integral):
+            object.__setattr__(self, "steps", int(self.steps))
         if self.sway is not None and not _is_finite_number(self.sway):
             raise OptionError(f"sway: got {self.sway!r}, expected a number from -1 to 1.75, or None")
+        if self.sway is not None:
+            object.__setattr__(self, "sway", float(self.sway))
         object.__setattr__(self, "tableau", find_solver(self.solver))
         object.__setattr__(self, "points", time_points(self.steps, self.sway))
         object.__setattr__(self, "times", evaluation_times(self.tableau, self.points))
@@ -74,7 +79,12 @@ def check_guidance(guidance: float) -> float:
 
 
 def _is_finite_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, int | float | np.number) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except (OverflowError, TypeError):  # an integer beyond all floats; a complex number
+        return False
 
 
 def check_request(codes: Any, config: Token2WavConfig, max_codes: int | None = None, where: str = "codes") -> Codes:

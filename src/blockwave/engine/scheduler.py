@@ -14,6 +14,8 @@ from .track import Track
 
 # Blocks of all branches in one batch: 340 blocks are 8160 frames, whose activations take some 0.4 GB at released size.
 MAX_BATCH_BLOCKS = 340
+# Blocks that work in bulk may take of a batch while there are live streams.
+MAX_BULK_BLOCKS = 64
 
 
 @dataclass
@@ -59,9 +61,9 @@ class Counters:
 class Scheduler:
     """Runs tracks on one executor. Not thread-safe: its owner holds a lock.
 
-    A batch holds tasks of one segment. Started tracks go before new ones; among them the one that waited longest
-    leads, and its first block that may run decides the segment; others fill the batch with what they have of the same.
-    A new track leads as soon as it has waited ``PATIENCE`` batches, so none starves.
+    A batch holds tasks of one segment. Live tracks go before work in bulk, started ones before new ones; among them the
+    one that waited longest leads, and its first block that may run decides the segment; others fill the batch with what
+    they have of the same. A track leads as soon as it has waited ``PATIENCE`` batches, so none starves.
 
     Args:
         executor: of the network.
@@ -101,12 +103,19 @@ class Scheduler:
         # Where no block of the batch waits for one outside it, the evaluation runs through.
         whole = segment == 0 and all(track.is_whole(blocks) for track, blocks in chosen.items())
         tasks = [track.task(block) for track, blocks in chosen.items() for block in blocks]
-        started_s = time.perf_counter()
-        self.executor.run(segment, tasks, to_the_end=whole)
-        self._record(started_s, segment, chosen, tasks)
-        for track, blocks in chosen.items():
-            track.did(blocks, self.shape.segments if whole else 1)
-            self._turns[track] = replace(self._turns[track], started=True, last_step=self._step)
+        started_s, ran = time.perf_counter(), False
+        try:
+            self.executor.run(segment, tasks, to_the_end=whole)
+            self._record(started_s, segment, chosen, tasks)
+            for track, blocks in chosen.items():
+                track.did(blocks, self.shape.segments if whole else 1)
+                self._turns[track] = replace(self._turns[track], started=True, last_step=self._step)
+            ran = True
+        finally:
+            if not ran:  # their states are half written: these streams end here, all others go on
+                for track in chosen:
+                    track.is_broken = True
+                    self.remove(track)
         self._step += 1
         self.counters.batches += 1
         self.counters.tasks += len(tasks)
@@ -118,10 +127,14 @@ class Scheduler:
         segment: int | None = None
         chosen: dict[Track, list[int]] = {}
         room = self.max_blocks
+        has_live = any(track.is_live for track in self._turns)
         for track in sorted(self._turns, key=self._order):
+            # While somebody listens, work in bulk keeps its share of a batch, and the batch short.
+            spare = room - max(0, self.max_blocks - MAX_BULK_BLOCKS) if has_live and not track.is_live else room
             for block in track.ready(segment):
-                if room < track.branches:
+                if spare < track.branches:
                     break
+                spare -= track.branches
                 segment = track.segment_of(block)
                 chosen.setdefault(track, []).append(block)
                 room -= track.branches
@@ -134,7 +147,7 @@ class Scheduler:
         what = tuple((number, task.block, task.evaluation) for number, task in zip(numbers, tasks, strict=True))
         self.records.append(BatchRecord(started_s, time.perf_counter(), segment, what))
 
-    def _order(self, track: Track) -> tuple[int, int]:
+    def _order(self, track: Track) -> tuple[bool, bool, int]:
         turn = self._turns[track]
-        waits_too_long = not turn.started and self._step - turn.last_step > self.PATIENCE
-        return 0 if turn.started or waits_too_long else 1, turn.last_step
+        waits_too_long = self._step - turn.last_step > self.PATIENCE
+        return not track.is_live and not waits_too_long, not turn.started and not waits_too_long, turn.last_step

@@ -178,8 +178,8 @@ class Token2Wav:
         voice: VoiceLike = None,
         seed: int | None = None,
         *,
-        first_chunk_codes: int = 12,
-        chunk_codes: int = 36,
+        first_chunk_codes: int | None = None,
+        chunk_codes: int | None = None,
         look_ahead: LookAhead = 1,
         steps: int = 10,
         guidance: float = 0.5,
@@ -191,7 +191,8 @@ class Token2Wav:
 
         Args:
             voice, seed, steps, guidance, sway, solver: as for a call.
-            first_chunk_codes, chunk_codes: codes of the first emission and of each later one, whole blocks.
+            first_chunk_codes, chunk_codes: codes of the first emission and of each later one, whole blocks. None: one
+                block and three, 12 and 36 codes of Qwen2.5-Omni.
             look_ahead: blocks beyond an emission that are computed for it: 0, 1, 2, ..., an approximation that is the
                 better the more there are; or "exact", which gives the offline result in memory that does not grow, and
                 lags by as many blocks as there are evaluations (36 for the defaults, 8.6 s).
@@ -205,8 +206,8 @@ class Token2Wav:
         seed = fresh_seed() if seed is None else check_seed(_integer("seed", seed))
         dit = self.config.dit
         emissions = Emissions(
-            _whole_blocks("first_chunk_codes", first_chunk_codes, self.config.clock),
-            _whole_blocks("chunk_codes", chunk_codes, self.config.clock),
+            _whole_blocks("first_chunk_codes", first_chunk_codes, self.config.clock, 1),
+            _whole_blocks("chunk_codes", chunk_codes, self.config.clock, 3),
             None if look_ahead == EXACT else _look_ahead(look_ahead),
             # Twice the least window: enough blocks under way to fill batches.
             2 * len(stages_of(flow)) * max(len(dit.look_ahead_layers), 1) + 2,
@@ -258,8 +259,10 @@ class Token2Wav:
         )
 
 
-def _whole_blocks(name: str, num_codes: int, clock: CodeClock) -> int:
+def _whole_blocks(name: str, num_codes: int | None, clock: CodeClock, default: int) -> int:
     """Blocks in so many codes."""
+    if num_codes is None:
+        return default
     frames = clock.num_frames(_integer(name, num_codes))
     if frames < 1 or frames % clock.block_frames:
         least = math.lcm(clock.block_frames, clock.frames_per_code) // clock.frames_per_code
@@ -286,6 +289,8 @@ def _spread(name: str, value: Any, count: int, batch: bool) -> list[Any]:
     """One value for every item: a list of as many, or a single one for all."""
     if not isinstance(value, list | tuple | np.ndarray | Tensor):
         return [value] * count
+    if isinstance(value, np.ndarray | Tensor) and value.ndim == 0:
+        return [value.item()] * count
     if not batch:
         raise OptionError(f"{name}: got {len(value)} values for one sequence of codes, expected a single one")
     if len(value) != count:

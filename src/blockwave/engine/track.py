@@ -16,6 +16,8 @@ from .executor import Task
 from .plan import Pass, Shape
 from .state import BlockState, SolveState, Stage
 
+AT_ONCE = 2**62  # blocks: more than any stream has
+
 
 @dataclass(frozen=True)
 class Emissions:
@@ -64,7 +66,7 @@ class Track:
         self.solve = SolveState()
         self.finished: deque[Tensor] = deque()  # mels [n, M] in order, not yet taken
         self.evaluated_blocks = 0  # block evaluations of the conditional branch, as a measure of work
-        self.is_closed = False
+        self.is_closed = self.is_broken = False
         self._noise: dict[int, Tensor] = {}
         self._constants: dict[int, list[Tensor]] = {}
         self._pending: list[tuple[Tensor, Tensor]] = []
@@ -81,6 +83,16 @@ class Track:
     @property
     def is_done(self) -> bool:
         return self.is_closed and self._first_unfinished >= self.num_blocks
+
+    @property
+    def backlog(self) -> int:
+        """Blocks that have come and have not left."""
+        return self.num_blocks - self._first_unfinished
+
+    @property
+    def is_live(self) -> bool:
+        """Somebody waits for its first frames, not for all of them."""
+        return self.emissions.first_blocks < AT_ONCE
 
     @property
     def branches(self) -> int:

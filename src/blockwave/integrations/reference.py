@@ -69,7 +69,7 @@ def reference_mel(
     Args:
         options: num_steps, guidance_scale, sway_coefficient of the reference's ``sample``.
     """
-    xvector, reference = (torch.from_numpy(array)[None] for array in (voice.xvector, voice.reference_mel))
+    xvector, reference = (torch.tensor(array)[None] for array in (voice.xvector, voice.reference_mel))
     with _Noise(noise):
         mel = model.code2wav_dit_model.sample(xvector, reference, codes[None], **options)
     return mel[0].T.contiguous()

@@ -52,7 +52,11 @@ def resolve(
     """
     if source is None:
         return EMBEDDED_FOLDER
-    folder = Path(source).expanduser()
+    try:
+        folder = Path(source).expanduser()
+        folder.is_dir()
+    except (RuntimeError, OSError, ValueError) as error:  # no such user, a name too long, a NUL
+        raise CheckpointError(f"{str(source)[:80]}: no such folder ({error}); check the path") from None
     if folder.is_dir():
         if revision is not None:
             raise OptionError(

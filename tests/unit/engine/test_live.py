@@ -10,7 +10,7 @@ import threading
 import numpy as np
 import pytest
 
-from blockwave import CodesError, OptionError, Token2Wav
+from blockwave import BlockwaveError, CodesError, OptionError, Token2Wav
 from blockwave.weights.make import make_checkpoint
 
 BOUND = 1e-5
@@ -157,11 +157,11 @@ def test_cancelling_frees_the_place(model: Token2Wav):
     next(sound)
     assert len(model.engine.scheduler) == before + 1
     stream.cancel()
-    assert len(model.engine.scheduler) == before
+    assert places(model) == before
     assert list(sound) == []
     with model.stream(steps=STEPS) as stream:
         stream.feed(codes_of(20))
-    assert len(model.engine.scheduler) == before
+    assert places(model) == before
 
 
 def test_a_forgotten_stream_frees_its_place(model: Token2Wav):
@@ -220,3 +220,101 @@ def test_eight_threads_equal_serial(model: Token2Wav):
         for i in range(8):
             expected = serial[i] if i % 2 else model(jobs[i][0], seed=jobs[i][1], steps=2).samples
             assert worst(results[i], expected) <= BOUND
+
+
+def test_a_failed_batch_ends_its_streams_and_no_others(model: Token2Wav, monkeypatch: pytest.MonkeyPatch):
+    """Whatever strikes inside a batch, an interrupt included: later requests run, and the broken stream says so."""
+    from blockwave.engine import executor
+
+    stream = model.stream(seed=0, steps=2)
+    sound = stream.feed(codes_of(72))
+    next(sound)
+
+    def strike(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(executor, "advance", strike)
+    with pytest.raises(KeyboardInterrupt):
+        model([1] * 20, steps=2)
+    monkeypatch.undo()
+    expected = model([1] * 20, seed=0, steps=2)
+    assert len(expected.samples) == 9600
+    with pytest.raises(BlockwaveError, match="a batch failed before this request was done"):
+        list(sound)
+
+
+def test_a_dying_generator_in_the_middle_of_a_batch(model: Token2Wav, monkeypatch: pytest.MonkeyPatch):
+    """The garbage collector may close a forgotten stream while this thread runs a batch: nothing waits for itself."""
+    from blockwave.engine.executor import Executor
+
+    class Client:
+        def __init__(self) -> None:
+            self.sound = model.stream(seed=0, steps=2).over([codes_of(24)] * 9)
+            self.me = self
+            next(self.sound)
+
+    Client()
+    run = Executor.run
+
+    def collecting(*arguments: object, **options: object) -> None:
+        gc.collect()
+        run(*arguments, **options)
+
+    monkeypatch.setattr(Executor, "run", collecting)
+    done: list[int] = []
+    thread = threading.Thread(target=lambda: done.append(len(model([1] * 12, seed=0, steps=2).samples)), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert done == [5760]
+
+
+def test_streams_that_wait_share_batches(model: Token2Wav):
+    """Codes that have been fed run with whatever stream is read, not only when their own is."""
+    scheduler = model.engine.scheduler
+    places(model)
+    scheduler.records = []
+    streams = [model.stream(seed=i, steps=2) for i in range(3)]
+    sounds = [stream.feed(codes_of(60)) for stream in streams]
+    for sound in sounds:
+        list(sound)
+    together = [len({track for track, _, _ in record.tasks}) for record in scheduler.records]
+    scheduler.records = None
+    for stream in streams:
+        stream.cancel()
+    assert max(together) == 3
+    assert together.count(3) >= len(together) / 2
+
+
+def test_a_stream_beside_a_long_request_is_not_kept_waiting(model: Token2Wav):
+    """Batches until first sound, beside work in bulk that would fill every batch, are few."""
+    scheduler = model.engine.scheduler
+    places(model)
+    thread = threading.Thread(target=lambda: model([1] * 5000, seed=0, steps=2))
+    thread.start()
+    while not len(scheduler):
+        pass
+    scheduler.records = []
+    stream = model.stream(seed=1, steps=2, first_chunk_codes=24)
+    first = next(chunk for chunk in stream.feed(codes_of(36)) if len(chunk.samples))
+    records, scheduler.records = scheduler.records, None
+    stream.cancel()
+    thread.join()
+    assert len(first.samples)
+    assert len(records) <= 2 * 2 * 4 + 4  # two segments of four evaluations, at worst every other batch, and a margin
+    assert all(len(record.tasks) <= 64 for record in records[2:])
+
+
+def test_asynchronous_sound_comes_as_it_is_made(model: Token2Wav):
+    """Of one long piece the first chunk comes long before the last."""
+
+    async def source():
+        yield codes_of(300)
+
+    async def numbers():
+        seen = []
+        async for chunk in model.stream(seed=3, steps=2).over_async(source()):
+            seen.append((len(chunk.samples), model.engine.scheduler.counters.batches))
+        return seen
+
+    seen = asyncio.run(numbers())
+    assert seen[0][1] < seen[-1][1]

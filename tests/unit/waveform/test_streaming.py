@@ -80,7 +80,7 @@ def test_cutting_changes_nothing(name, cut):
 
 def embedded_case() -> tuple[BigVGAN, Tensor]:
     model = Token2Wav.from_pretrained()
-    mel = torch.from_numpy(model.voice().reference_mel)
+    mel = torch.tensor(model.voice().reference_mel)
     return model.engine.vocoder.requires_grad_(False), mel.flatten(0, -2)[:120]
 
 

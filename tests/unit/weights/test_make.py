@@ -106,7 +106,7 @@ def test_the_full_preset_is_the_released_configuration() -> None:
 
 
 @pytest.mark.parametrize("size", ["tiny", "small", "full"])
-def test_every_size_makes_24_khz_and_speaks_the_familys_codes(size) -> None:
+def test_every_size_makes_24_khz_and_speaks_the_codes_of_its_family(size) -> None:
     config = sized_config(size)
     assert (config.clock.samples_per_code, config.dit.num_embeds, config.dit.xvector_dim) == (480, 8193, 192)
     assert {config.dit.reach(i) for i in range(config.dit.num_layers)} == {(0, 0), (1, 0), (0, 1)}
