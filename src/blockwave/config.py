@@ -153,6 +153,10 @@ def _family(name: object) -> Family:
     return Family(name)
 
 
+# Beyond these a size is a mistake, refused before anything is allocated.
+_MOST, _MOST_LAYERS = 2**20, 1000
+
+
 class _Reader:
     """Takes typed values out of one section and names the section in every complaint."""
 
@@ -168,10 +172,12 @@ class _Reader:
             raise ConfigError(f"{self.name}: got {found}, expected one value; these are names of the same setting")
         return next(iter(found.values()), default)
 
-    def integer(self, *keys: str, default: object, minimum: int = 1) -> int:
+    def integer(self, *keys: str, default: object, minimum: int = 1, maximum: int = _MOST) -> int:
         value = self.get(*keys, default=default)
         if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
             raise ConfigError(f"{self.name}.{keys[0]}: got {value!r}, expected an integer >= {minimum}")
+        if value > maximum:
+            raise ConfigError(f"{self.name}.{keys[0]}: got {value}, expected at most {maximum}")
         return value
 
     def integers(self, key: str, default: object, minimum: int = 1) -> tuple[int, ...]:
@@ -186,7 +192,7 @@ class _Reader:
 
 def _read_dit(r: _Reader) -> DiTConfig:
     # Defaults: Qwen2_5OmniDiTConfig of transformers 5.24.
-    num_layers = r.integer("num_hidden_layers", "depth", default=22)
+    num_layers = r.integer("num_hidden_layers", "depth", default=22, maximum=_MOST_LAYERS)
     head_dim = r.integer("head_dim", default=64)
     if head_dim % 2:
         raise r.fail("head_dim", head_dim, "an even number; rotary positions turn pairs")
@@ -207,7 +213,7 @@ def _read_dit(r: _Reader) -> DiTConfig:
         block_size=r.integer("block_size", default=24),
         mel_dim=r.integer("mel_dim", default=80),
         xvector_dim=r.integer("enc_emb_dim", default=192),
-        max_position_embeddings=r.integer("max_position_embeddings", default=32768),
+        max_position_embeddings=r.integer("max_position_embeddings", default=32768, maximum=2**31),
         rope_theta=_rope_theta(r),
         rope_heads=_rope_heads(r),
         speaker=_read_speaker(r),

@@ -147,7 +147,7 @@ OTHERS = {
     "fixture, broken noise": Bad(
         "verify --model model --fixture f.json --voice Chelsie --noise n.npy",
         2,
-        "noise n.npy: cannot be read (...); expected npy with floats [T, 80]",
+        "noise n.npy: ...",
         {"f.json": FIXTURE, "n.npy": b"x"},
     ),
     "fixture, noise of another length": Bad(

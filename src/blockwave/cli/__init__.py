@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from ..errors import BlockwaveError
 from .exits import INTERRUPTED, MISSING, OUTPUT, USAGE, exit_code, one_line
@@ -26,6 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"the command line needs {error.name}, which is not installed; {advice}", MISSING)
     from .app import app
 
+    _open_closed_streams()
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     # click's UsageError, wherever this version of typer keeps it.
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
@@ -38,14 +41,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except OSError as error:
-        if error.filename is None:
-            raise
-        return _fail(f"{error.filename}: {error.strerror}", OUTPUT)
+        place = "standard output" if error.filename is None else error.filename
+        return _fail(f"{place}: {error.strerror or error}", OUTPUT)
     if code == INTERRUPTED:
         return _fail("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0
 
 
+def _open_closed_streams() -> None:
+    """A process may be started without streams (``<&-``): then nothing can be read, and what is said goes nowhere."""
+    for name, mode in (("stdin", "r"), ("stderr", "w")):
+        if vars(sys)[name] is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # for as long as the process
+
+
 def _fail(message: object, code: int) -> int:
-    print(f"error: {one_line(message)}", file=sys.stderr)
+    # Where standard error cannot be written either, the exit code is all that is left to say.
+    with suppress(OSError):
+        print(f"error: {one_line(message)}", file=sys.stderr)
     return code

@@ -7,20 +7,25 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import typer
 
+from ..errors import AudioError
 from .exits import CLOSED_PIPE, one_line
 
 
 def note(text: object) -> None:
-    """One line for people, on standard error."""
-    print(one_line(text), file=sys.stderr, flush=True)
+    """One line for people, on standard error; what cannot be said there stops no work."""
+    with suppress(OSError):
+        print(one_line(text), file=sys.stderr, flush=True)
 
 
 def put(data: bytes | str) -> None:
     """Writes a result to standard output; where its reader has gone, the program ends quietly."""
+    if sys.stdout is None:
+        raise AudioError("standard output: it is closed, expected a file, a pipe or a terminal for the result")
     try:
         if isinstance(data, str):
             sys.stdout.write(data)
@@ -32,6 +37,11 @@ def put(data: bytes | str) -> None:
         # The interpreter flushes once more at its end: let that go nowhere (docs.python.org, library/signal, SIGPIPE).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(CLOSED_PIPE) from None
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise AudioError(
+            f"standard output: cannot be written ({error.strerror}); expected room for the result"
+        ) from None
 
 
 def put_json(value: Any, *, indent: int | None = None) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import read_bytes, read_npy
 from ..codes_file import CodesFile, load_codes
 from ..config import Token2WavConfig
 from ..errors import CodesError, OptionError
@@ -129,15 +130,23 @@ def _read_fixture(path: Path) -> dict[str, Any]:
     keys = {"talker_codes", "waveform_length", "waveform_stride", "waveform_strided"}
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CodesError(f"{path}: cannot be read as JSON ({error}); expected transformers' audio fixture") from None
     if not isinstance(stored, dict) or not keys <= stored.keys():
         raise CodesError(f"{path}: no audio fixture of transformers, expected the keys {sorted(keys)}")
+    numbers = stored["waveform_strided"]
+    sizes = [stored["waveform_length"], stored["waveform_stride"]]
+    if not all(type(size) is int and size >= 1 for size in sizes) or not _are_numbers(numbers):
+        raise CodesError(f"{path}: got length and stride {sizes}, expected integers >= 1 and samples that are numbers")
     return stored
 
 
+def _are_numbers(values: object) -> bool:
+    return isinstance(values, list) and all(isinstance(value, int | float) for value in values)
+
+
 def _read_noise(path: Path) -> np.ndarray:
-    try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise OptionError(f"noise {path}: cannot be read ({error}); expected npy with floats [T, 80]") from None
+    noise = read_npy(read_bytes(path, OptionError, "noise"), f"noise {path}", OptionError)
+    if noise.dtype.kind != "f":
+        raise OptionError(f"noise {path}: got {noise.dtype}, expected npy with floats [T, 80]")
+    return noise

@@ -43,8 +43,11 @@ def verify(
     With --fixture, transformers' stored waveform is the reference; it was made with a voice and a noise that the file
     does not name, so both have to be given.
     """
+    from ..errors import OptionError
     from . import verification
 
+    if fixture is None and noise is not None:
+        raise OptionError("--noise: got it without --fixture, expected both; without a fixture --seed makes the noise")
     if fixture is not None:
         rows, about = verification.against_fixture(model, fixture, voice, noise)
     else:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..config import Token2WavConfig
 from ..errors import OptionError
+from ..mel.noise import check_seed
 from .files import CONFIG_FILE, INDEX_FILE, SINGLE_FILE
 from .keymap import WHOLE_MODEL_PREFIX, Shape, shapes
 from .presets import Size, config_json
@@ -62,6 +63,7 @@ def make_checkpoint(
     """
     if not 1 <= shards <= 99:
         raise OptionError(f"shards: got {shards}, expected 1 to 99")
+    check_seed(seed)
     settings = config_json(size, older_keys=older_keys) | {"blockwave": {"random": True}}
     config = Token2WavConfig.from_dict(settings)
     folder = Path(folder)
