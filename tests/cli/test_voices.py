@@ -42,8 +42,8 @@ def test_show(run, place, checkpoint):
 def test_check(run, place):
     Path("v.safetensors").write_bytes(inputs.voice())
     result = run("voices", "check", "v.safetensors", "-m", "model")
-    assert (result.code, result.out, result.err) == (0, b"", "v.safetensors: Mine is sound and fits model\n")
-    assert run("voices", "check", "v.safetensors", "v.safetensors").err == "v.safetensors: Mine is sound\n" * 2
+    assert (result.code, result.out, result.err) == (0, b"", "v.safetensors: Mine can be used and fits model\n")
+    assert run("voices", "check", "v.safetensors", "v.safetensors").err == "v.safetensors: Mine can be used\n" * 2
 
 
 def test_a_converted_voice_speaks_as_the_original(run, speak, place):
