@@ -117,5 +117,5 @@ def _floats(name: str, what: str, value: Any, ndim: int) -> np.ndarray:
     array = np.array(array, dtype=np.float32, order="C")  # a copy: a voice does not change after it was made
     if not np.isfinite(array).all():
         raise VoiceError(f"voice {name}: {what} holds NaN or infinity, expected finite numbers")
-    array.flags.writeable = False
+    array.setflags(write=False)
     return array
