@@ -129,7 +129,7 @@ def test_forbidden_text_is_named(make, text):
 
 def test_ordinary_text_is_fine(make):
     root = make(
-        {"/a.md": "work/tmp, homework/x, a.b/opt/c, tmp_path / 'x', issue tracker", "/.venv/b.md": "x/" + "tmp/y"}
+        {"/a.md": "work/tmp, homework/x, a.b/" + "opt/c, tmp_path / 'x', issue tracker", "/.venv/b.md": "x/" + "tmp/y"}
     )
     assert checks.forbidden_text(root) == []
 
