@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from .codes import Codes, Family
     from .codes_file import CodesFile, load_codes
     from .config import Token2WavConfig
-    from .engine import Token2Wav
+    from .engine import SpeechStream, Token2Wav
     from .errors import (
         AudioError,
         BlockwaveError,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         VoiceError,
     )
     from .ops.block_attention import block_sparse_attention
-    from .speech import Speech, Timings
+    from .speech import Speech, SpeechChunk, StreamTimings, Timings
     from .voice import Voice
 
 __version__ = "0.1.0"
@@ -37,6 +37,9 @@ __all__ = [
     "MissingExtraError",
     "OptionError",
     "Speech",
+    "SpeechChunk",
+    "SpeechStream",
+    "StreamTimings",
     "Timings",
     "Token2Wav",
     "Token2WavConfig",
@@ -54,6 +57,9 @@ _PLACES = {
     "CodesFile": "codes_file",
     "Family": "codes",
     "Speech": "speech",
+    "SpeechChunk": "speech",
+    "SpeechStream": "engine",
+    "StreamTimings": "speech",
     "Timings": "speech",
     "Token2Wav": "engine",
     "Token2WavConfig": "config",

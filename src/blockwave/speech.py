@@ -19,6 +19,7 @@ class Timings:
     """Wall time of the batch that a request was part of, in seconds.
 
     Attributes:
+        queue_s: waiting until the first evaluation began, no computing of its own.
         condition_s: voice encoder and everything that is constant over the solve.
         flow_s: all evaluations of the velocity.
         vocoder_s: mel to samples.
@@ -26,6 +27,7 @@ class Timings:
         batch_requests: requests in the batch.
     """
 
+    queue_s: float
     condition_s: float
     flow_s: float
     vocoder_s: float
@@ -40,6 +42,42 @@ class Timings:
     def rtf(self) -> float:
         """Real-time factor: compute time / audio time of the batch; below 1 is faster than the sound lasts."""
         return self.total_s / self.batch_audio_s
+
+
+@dataclass(frozen=True)
+class StreamTimings:
+    """Wall time of a live stream so far, in seconds.
+
+    Attributes:
+        queue_s: from its first codes until the first batch with blocks of it began.
+        flow_s: batches of evaluations that it was part of; others share them.
+        vocoder_s: batches of the vocoder that it was part of.
+        first_audio_s: from its first codes until its first samples were there; None before.
+        audio_s: sound made.
+    """
+
+    queue_s: float
+    flow_s: float
+    vocoder_s: float
+    first_audio_s: float | None
+    audio_s: float
+
+
+@dataclass(frozen=True, eq=False)
+class SpeechChunk:
+    """A piece of sound; the pieces of a stream one after another are its sound.
+
+    Attributes:
+        samples: float32 [L] in [-1, 1].
+        sample_rate: Hz.
+        first_sample: place of the first sample in the stream.
+        mel: float32 [T, M], the frames that this piece was emitted with; the vocoder's sound lags behind them.
+    """
+
+    samples: np.ndarray
+    sample_rate: int
+    first_sample: int
+    mel: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,7 +127,7 @@ def test_only_other_formats_need_soundfile(monkeypatch):
 
 @pytest.fixture
 def speech():
-    timings = Timings(0.1, 0.2, 0.3, 0.02, 1)
+    timings = Timings(0.0, 0.1, 0.2, 0.3, 0.02, 1)
     return Speech(chirp(480), RATE, np.zeros((2, 80), np.float32), 0, "v", timings, 1, True, 0)
 
 

@@ -37,6 +37,9 @@ def speak(
     sway: Annotated[str, typer.Option(help="Warp of the time points, -1 to 1.75, or none.")] = "-1",
     solver: Annotated[str, typer.Option(help="rk4 or euler.")] = "rk4",
     max_duration: Annotated[float | None, typer.Option(help="Longest sound in seconds; the rest is cut.")] = None,
+    any_length: Annotated[
+        bool, typer.Option("--any-length", help="Go beyond the length that the checkpoint was made for.")
+    ] = False,
     device: Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, ...")] = "cpu",
     dtype: Annotated[str, typer.Option(help="float32 is exact; bfloat16, float16, float64.")] = "float32",
     threads: Annotated[int | None, typer.Option(help="CPU threads; else torch's choice.")] = None,
@@ -90,7 +93,7 @@ def speak(
     for job, file in inputs:
         with failures.reported(job.name):
             file.check_fits(config, job.name)
-            checked = check_request(file.codes, config, max_codes, job.name)
+            checked = check_request(file.codes, config, max_codes, job.name, any_length)
             if force or not keep(job, len(checked), config.clock, json):
                 entries.append((job, file.codes))
     if entries:
@@ -105,6 +108,7 @@ def speak(
             "sway": warp,
             "solver": solver,
             "max_duration_s": max_duration,
+            "any_length": any_length,
         }
         render(loaded, entries, batch, settings, failures, json)
     failures.finish()

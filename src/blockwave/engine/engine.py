@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine: requests and live streams, whose blocks share one loop."""
+"""The engine: both models, and the loop in which requests and live streams share batches."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import lru_cache
-from threading import Lock
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,36 +15,29 @@ from torch import Tensor
 
 from ..config import Token2WavConfig
 from ..errors import BlockwaveError
-from ..speech import Timings
-from ..velocity import MIN_GUIDANCE, DiT, VoiceRows
+from ..velocity import DiT, VoiceRows
 from ..velocity.modulation import TimeGrid
 from ..voice import Voice
-from ..waveform import BigVGAN, vocode
+from ..waveform import BigVGAN, StreamingVocoder, vocode_into
+from .counters import Counters
+from .emissions import Emissions
 from .executor import Executor
+from .fair_lock import FairLock
 from .precision import full_float32
-from .request import Flow, Request
+from .request import Flow
 from .scheduler import MAX_BATCH_BLOCKS, Scheduler
+from .sounding import Sounding, fitting, sound
 from .state import stages_of
-from .track import AT_ONCE, Emissions, Track
+from .track import Track
 
-# A request leaves when all of it is solved.
-_BULK = Emissions(first_blocks=AT_ONCE, chunk_blocks=AT_ONCE, look_ahead=None)
 _KEPT_TIME_GRIDS = 8
-
-
-@dataclass(frozen=True)
-class Rendering:
-    """mel [T, M] and samples [L] of one request, on the engine's device."""
-
-    mel: Tensor
-    samples: Tensor
-    timings: Timings
 
 
 class Engine:
     """Both models on one device, and the loop that runs requests and live streams on them together.
 
-    Threads may call everything at once: one of them runs a batch, with blocks of all; the others wait for its end.
+    Threads may call everything at once: one of them runs a batch, with blocks of all; the others wait for its end, and
+    come in the order in which they asked.
 
     Args:
         dit, vocoder: loaded modules on one device.
@@ -60,50 +51,14 @@ class Engine:
         self.dit, self.vocoder, self.config = dit.eval(), vocoder.eval(), config
         self.device = dit.final.weight.device
         self.dtype = dit.final.weight.dtype  # of states and mels; matrix products may be narrower
-        self.scheduler = Scheduler(Executor(self.dit), max_batch_blocks)
-        self._lock = Lock()
+        self.counters = Counters()
+        self.scheduler = Scheduler(Executor(self.dit), max_batch_blocks, self.counters)
+        self._streaming_vocoder = StreamingVocoder(self.vocoder)
+        self._soundings: dict[Track, Sounding] = {}
+        self._lock = FairLock()
         self._abandoned: deque[Track] = deque()  # filled by finalisers, which may run anywhere and must not wait
         self._voices: WeakKeyDictionary[Voice, VoiceRows] = WeakKeyDictionary()
         self._time_grid = lru_cache(_KEPT_TIME_GRIDS)(self._make_time_grid)
-
-    def render(self, requests: Sequence[Request], flow: Flow) -> list[Rendering]:
-        """Renders requests in packed batches; each result equals its lone run within rounding."""
-        renderings: list[Rendering] = []
-        for batch in self._batches(requests):
-            renderings += self._render_batch(batch, flow)
-        return renderings
-
-    @torch.inference_mode()
-    def _render_batch(self, requests: Sequence[Request], flow: Flow) -> list[Rendering]:
-        started_s = self._now_s()
-        tracks = []
-        for request in requests:
-            track = self.track(request.voice, flow, request.guidance, _BULK)
-            self.add_codes(track, request.codes.values, request.noise)
-            self.close(track)
-            tracks.append(track)
-        conditioned_s = self._now_s()
-        try:
-            for track in tracks:
-                self.add_track(track)
-            while any(not track.is_done for track in tracks):
-                check_sound(*tracks)
-                self.step()
-        finally:
-            for track in tracks:
-                self.remove_track(track)
-        mels = [torch.cat(list(track.finished)) for track in tracks]
-        solved_s = self._now_s()
-        with full_float32():
-            waves = vocode(self.vocoder, mels)
-        timings = Timings(
-            condition_s=conditioned_s - started_s,
-            flow_s=solved_s - conditioned_s,
-            vocoder_s=self._now_s() - solved_s,
-            batch_audio_s=sum(map(len, waves)) / self.config.sample_rate,
-            batch_requests=len(requests),
-        )
-        return [Rendering(mel, wave, timings) for mel, wave in zip(mels, waves, strict=True)]
 
     @torch.inference_mode()
     def track(self, voice: Voice, flow: Flow, guidance: float, emissions: Emissions) -> Track:
@@ -124,24 +79,41 @@ class Engine:
             track.close()
 
     def add_track(self, track: Track) -> None:
-        """From now on the track's blocks run as they become ready."""
+        """From now on the track's blocks run as they become ready; their frames stay with the track."""
         with self._lock:
             self.scheduler.add(track)
+
+    def add_live(self, track: Track) -> Sounding:
+        """As :meth:`add_track`; the frames become sound as they come."""
+        with self._lock:
+            self.scheduler.add(track)
+            self.counters.streams += 1
+            sounding = Sounding(track, self._streaming_vocoder, self.config.sample_rate)
+            self._soundings[track] = sounding
+        return sounding
 
     def remove_track(self, track: Track) -> None:
         """The track's blocks run no more; its place is free after the batch that is running now."""
         with self._lock:
-            self.scheduler.remove(track)
+            self._forget(track)
 
     def abandon(self, track: Track) -> None:
         """As :meth:`remove_track`, without waiting: the place is free before the next batch."""
         self._abandoned.append(track)
 
-    def advance(self, track: Track) -> bool:
-        """Runs one batch for the sake of a track; False where it has frames to take, is done, or nothing may run."""
+    def advance(self, sounding: Sounding) -> bool:
+        """Runs one batch for the sake of a live stream; False where it has a chunk to read, or nothing that may run.
+
+        Raises:
+            BlockwaveError: its sound is not finite, or a batch of it failed.
+        """
         with self._lock:
-            check_sound(track)
-            if track.finished or track.is_done:
+            if sounding.ready:
+                return False
+            if sounding.fault is not None:
+                raise sounding.fault
+            check_sound(sounding.track)
+            if not sounding.waits and not sounding.track.may_run:
                 return False
             return self._run_one()
 
@@ -150,12 +122,69 @@ class Engine:
         with self._lock:
             return self._run_one()
 
+    def vocode(self, mels: list[Tensor]) -> list[Tensor]:
+        """Samples [L_i] of whole mels [T_i, M]; what others wait for runs in between."""
+        waves = [mel.new_empty(len(mel) * self.vocoder.config.samples_per_frame) for mel in mels]
+        batches = vocode_into(waves, self.vocoder, mels)
+        while self._vocode_one(batches):
+            pass
+        with self._lock:
+            self.counters.requests += len(mels)
+            self.counters.audio_s += sum(map(len, waves)) / self.config.sample_rate
+        return waves
+
+    @torch.inference_mode()
+    def _vocode_one(self, batches: Iterator[None]) -> bool:
+        with self._lock, full_float32():
+            started_s = time.perf_counter()
+            if next(batches, batches) is batches:
+                return False
+            self._count_vocoder(started_s)
+            return True
+
     @torch.inference_mode()
     def _run_one(self) -> bool:
         while self._abandoned:
-            self.scheduler.remove(self._abandoned.popleft())
-        with full_float32():
-            return self.scheduler.step()
+            self._forget(self._abandoned.popleft())
+        # What is solved sounds before more is solved: somebody waits for it.
+        waiting = [sounding for sounding in self._soundings.values() if sounding.waits]
+        try:
+            with full_float32():
+                if not waiting:
+                    return self.scheduler.step()
+                self._sound(fitting(waiting))
+                return True
+        finally:
+            self._drop_failed()
+
+    def _sound(self, soundings: list[Sounding]) -> None:
+        started_s, before, done = time.perf_counter(), sum(s.num_samples for s in soundings), False
+        try:
+            sound(self._streaming_vocoder, soundings)
+            done = True
+        finally:
+            for sounding in soundings:
+                sounding.track.is_broken |= not done  # some have lost frames
+        for sounding in soundings:
+            if sounding.is_over and sounding.fault is None:
+                self.counters.streams_finished += 1
+                self._forget(sounding.track)
+        self.counters.audio_s += (sum(s.num_samples for s in soundings) - before) / self.config.sample_rate
+        self._count_vocoder(started_s)
+
+    def _drop_failed(self) -> None:
+        for sounding in list(self._soundings.values()):
+            if sounding.track.is_broken or sounding.fault is not None:
+                self.counters.streams_failed += 1
+                self._forget(sounding.track)
+
+    def _count_vocoder(self, started_s: float) -> None:
+        self.counters.vocoder_batches += 1
+        self.counters.vocoder_s += time.perf_counter() - started_s
+
+    def _forget(self, track: Track) -> None:
+        self.scheduler.remove(track)
+        self._soundings.pop(track, None)
 
     def _voice_rows(self, voice: Voice) -> VoiceRows:
         if voice not in self._voices:
@@ -167,22 +196,8 @@ class Engine:
     def _make_time_grid(self, flow: Flow) -> TimeGrid:
         return self.dit.time_grid(flow.times)
 
-    def _batches(self, requests: Sequence[Request]) -> Iterator[list[Request]]:
-        """Requests that are under way together: what waits between evaluations is bounded as a batch is."""
-        batch: list[Request] = []
-        frames, most = 0, self.scheduler.max_blocks * self.config.dit.block_size
-        for request in requests:
-            branches = 1 if request.guidance < MIN_GUIDANCE else 2
-            more = branches * len(request.noise)
-            if batch and frames + more > most:
-                yield batch
-                batch, frames = [], 0
-            batch.append(request)
-            frames += more
-        if batch:
-            yield batch
-
-    def _now_s(self) -> float:
+    def now_s(self) -> float:
+        """time.perf_counter, after what the device still had to do."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         return time.perf_counter()

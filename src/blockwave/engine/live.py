@@ -6,52 +6,29 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
-from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from ..audio import check_samples
 from ..codes import CodeReader
 from ..errors import CodesError, OptionError
+from ..speech import SpeechChunk, StreamTimings
 from ..voice import Voice
-from ..waveform import StreamingVocoder
-from .precision import full_float32
+from .emissions import Emissions
 from .request import Flow
-from .track import Emissions
 
 if TYPE_CHECKING:
     from .engine import Engine
-
-LookAhead = int | str
-EXACT = "exact"
-
-
-@dataclass(frozen=True, eq=False)
-class SpeechChunk:
-    """A piece of sound; the pieces of a stream one after another are its sound.
-
-    Attributes:
-        samples: float32 [L] in [-1, 1].
-        sample_rate: Hz.
-        first_sample: place of the first sample in the stream.
-        mel: float32 [T, M], the frames that this piece was emitted with; the vocoder's sound lags behind them.
-    """
-
-    samples: np.ndarray
-    sample_rate: int
-    first_sample: int
-    mel: np.ndarray
 
 
 class SpeechStream:
     """Made by :meth:`Token2Wav.stream`.
 
-    Threads may feed and read at once. Feeding takes the codes in and returns an iterator. Blocks are computed as any
-    stream of the model is read, those of all streams together; sound is made as this one is read. What is not read
-    comes with the next call.
+    Threads may feed and read at once. Feeding takes the codes in and returns an iterator. Blocks and sound are computed
+    as any stream of the model is read, those of all streams together, up to ``MAX_UNREAD_BLOCKS`` of a stream that is
+    not read itself. What is not read comes with the next call.
 
     Attributes:
         voice: name of the voice that speaks.
@@ -59,9 +36,8 @@ class SpeechStream:
         ended: an end id was seen; what follows it is not speech.
     """
 
-    # Codes that a stream hands on before it waits for their sound: what has come beyond is kept as integers.
-    PIECE_CODES = 300
-    MAX_BACKLOG_BLOCKS = 100
+    PIECE_CODES = 300  # handed on at once
+    MAX_UNREAD_BLOCKS = 100  # what has come beyond is kept as integers
 
     def __init__(
         self,
@@ -77,13 +53,11 @@ class SpeechStream:
         self._engine, self._reader = engine, reader
         self._track = engine.track(voice, flow, guidance, emissions)
         self._generator = torch.Generator("cpu").manual_seed(seed)
-        self._vocoder = StreamingVocoder(engine.vocoder)
-        self._sound = self._vocoder.start()
         self._queue: list[np.ndarray] = []
         self._mutex = Lock()
-        self._num_codes = self._num_samples = 0
-        self._closing = self._flushed = self._cancelled = False
-        engine.add_track(self._track)
+        self._num_codes = self._frames_read = 0
+        self._closing = self._cancelled = False
+        self._sounding = engine.add_live(self._track)
         # A stream that nobody holds any more frees its place.
         weakref.finalize(self, engine.abandon, self._track)
 
@@ -100,6 +74,11 @@ class SpeechStream:
     def evaluated_blocks(self) -> int:
         """Evaluations of blocks so far, those that are done again counted again; one branch."""
         return self._track.evaluated_blocks
+
+    @property
+    def timings(self) -> StreamTimings:
+        """What the stream has waited for and used so far."""
+        return self._sounding.timings
 
     def feed(self, codes: Any) -> Iterator[SpeechChunk]:
         """Takes codes [n], n >= 0, and returns the sound that they determine.
@@ -171,17 +150,29 @@ class SpeechStream:
 
     def _chunks(self) -> Iterator[SpeechChunk]:
         while not self._cancelled:
-            worked = self._engine.advance(self._track)
-            for chunk in self._emit():
+            worked = self._engine.advance(self._sounding)
+            while (chunk := self._next()) is not None:
                 worked = True
                 yield chunk
             if not worked and not self._hand_on():
                 return
 
+    def _next(self) -> SpeechChunk | None:
+        with self._mutex:
+            if self._cancelled or not self._sounding.ready:
+                return None
+            chunk = self._sounding.ready.popleft()
+            self._frames_read += len(chunk.mel)
+            return chunk
+
     def _hand_on_early(self) -> None:
         """So that whoever reads next, of this stream or another, runs these blocks too; within bounds."""
-        while self._track.backlog < self.MAX_BACKLOG_BLOCKS and self._hand_on():
+        while self._unread_blocks < self.MAX_UNREAD_BLOCKS and self._hand_on():
             pass
+
+    @property
+    def _unread_blocks(self) -> int:
+        return self._track.num_blocks - self._frames_read // self._engine.config.dit.block_size
 
     def _hand_on(self) -> bool:
         """Moves some queued codes, or the end, into the track; False where there is neither."""
@@ -200,33 +191,6 @@ class SpeechStream:
             self._engine.close(self._track)
             return True
         return False
-
-    def _emit(self) -> Iterator[SpeechChunk]:
-        while True:
-            with self._mutex:  # the vocoder's state goes through one reader at a time
-                if not self._track.finished and (self._flushed or not self._track.is_done):
-                    return
-                mel = self._track.finished.popleft() if self._track.finished else None
-                self._flushed = self._track.is_done and not self._track.finished
-                chunk = self._sounded(mel, self._flushed)
-                if self._flushed:
-                    self._engine.remove_track(self._track)
-            if chunk is not None:
-                yield chunk
-
-    @torch.inference_mode()
-    def _sounded(self, mel: torch.Tensor | None, final: bool) -> SpeechChunk | None:
-        config = self._engine.config
-        frames = torch.empty(0, config.dit.mel_dim) if mel is None else mel
-        with full_float32():
-            samples, self._sound = self._vocoder.push(self._sound, frames, final=final)
-        if not len(samples) and not len(frames):
-            return None
-        wave = samples.to("cpu", torch.float32).numpy()
-        if len(wave):
-            check_samples(wave)
-        first, self._num_samples = self._num_samples, self._num_samples + len(wave)
-        return SpeechChunk(wave, config.sample_rate, first, frames.to("cpu", torch.float32).numpy())
 
 
 async def _in_thread(chunks: Iterator[SpeechChunk]) -> AsyncIterator[SpeechChunk]:

@@ -87,13 +87,20 @@ def _is_finite_number(value: object) -> bool:
         return False
 
 
-def check_request(codes: Any, config: Token2WavConfig, max_codes: int | None = None, where: str = "codes") -> Codes:
+def check_request(
+    codes: Any,
+    config: Token2WavConfig,
+    max_codes: int | None = None,
+    where: str = "codes",
+    any_length: bool = False,
+) -> Codes:
     """Checks one sequence against a checkpoint: legal ids, and positions for all of its frames.
 
     Args:
         codes: integers [N]: list, numpy or torch.
         max_codes: keep at most so many codes; the result says how many were cut.
         where: how messages name the sequence.
+        any_length: go beyond the checkpoint's max_position_embeddings.
 
     Raises:
         CodesError: before anything is computed.
@@ -101,9 +108,9 @@ def check_request(codes: Any, config: Token2WavConfig, max_codes: int | None = N
     dit = config.dit
     checked = check_codes(codes, dit.num_embeds, config.family, max_codes=max_codes, where=where)
     frames = config.clock.num_frames(len(checked))
-    if frames > dit.max_position_embeddings:
+    if frames > dit.max_position_embeddings and not any_length:
         raise CodesError(
-            f"{where}: got {len(checked)} codes = {frames} mel frames, expected at most "
-            f"max_position_embeddings = {dit.max_position_embeddings} frames; split the sequence or set max_duration_s"
+            f"{where}: got {len(checked)} codes = {frames} mel frames, expected at most max_position_embeddings = "
+            f"{dit.max_position_embeddings} frames; set max_duration_s, or ask for any length"
         )
     return checked

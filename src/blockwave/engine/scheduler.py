@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import OptionError
+from .counters import Counters
 from .executor import Executor, Task
 from .plan import Shape
 from .track import Track
@@ -49,15 +50,6 @@ class BatchRecord:
     tasks: tuple[tuple[int, int, int], ...]
 
 
-@dataclass
-class Counters:
-    """What the loop has done since it was made."""
-
-    batches: int = 0
-    tasks: int = 0
-    blocks: int = 0
-
-
 class Scheduler:
     """Runs tracks on one executor. Not thread-safe: its owner holds a lock.
 
@@ -68,17 +60,20 @@ class Scheduler:
     Args:
         executor: of the network.
         max_blocks: blocks in a batch, all branches counted.
+        counters: where batches are counted.
     """
 
     PATIENCE = 16
 
-    def __init__(self, executor: Executor, max_blocks: int = MAX_BATCH_BLOCKS) -> None:
+    def __init__(
+        self, executor: Executor, max_blocks: int = MAX_BATCH_BLOCKS, counters: Counters | None = None
+    ) -> None:
         if max_blocks < 2:
             raise OptionError(f"max_batch_blocks: got {max_blocks}, expected at least 2, a block with both branches")
         self.executor, self.max_blocks = executor, max_blocks
         first, *later = executor.segments
         self.shape = Shape((bool(first.looks_back), *(True for _ in later)))
-        self.counters = Counters()
+        self.counters = Counters() if counters is None else counters
         self.records: list[BatchRecord] | None = None  # set to a list to record batches
         self._turns: dict[Track, _Turn] = {}
         self._step = self._num_added = 0
@@ -106,8 +101,10 @@ class Scheduler:
         started_s, ran = time.perf_counter(), False
         try:
             self.executor.run(segment, tasks, to_the_end=whole)
-            self._record(started_s, segment, chosen, tasks)
+            ended_s = time.perf_counter()
+            self._record(started_s, ended_s, segment, chosen, tasks)
             for track, blocks in chosen.items():
+                track.usage.ran(started_s, ended_s)
                 track.did(blocks, self.shape.segments if whole else 1)
                 self._turns[track] = replace(self._turns[track], started=True, last_step=self._step)
             ran = True
@@ -120,6 +117,7 @@ class Scheduler:
         self.counters.batches += 1
         self.counters.tasks += len(tasks)
         self.counters.blocks += self.max_blocks - room
+        self.counters.flow_s += ended_s - started_s
         return True
 
     def _choose(self) -> tuple[int | None, dict[Track, list[int]], int]:
@@ -127,10 +125,10 @@ class Scheduler:
         segment: int | None = None
         chosen: dict[Track, list[int]] = {}
         room = self.max_blocks
-        has_live = any(track.is_live for track in self._turns)
+        share = max(0, self.max_blocks - MAX_BULK_BLOCKS) if any(t.emissions.is_live for t in self._turns) else 0
         for track in sorted(self._turns, key=self._order):
             # While somebody listens, work in bulk keeps its share of a batch, and the batch short.
-            spare = room - max(0, self.max_blocks - MAX_BULK_BLOCKS) if has_live and not track.is_live else room
+            spare = room if track.emissions.is_live else room - share
             for block in track.ready(segment):
                 if spare < track.branches:
                     break
@@ -140,14 +138,23 @@ class Scheduler:
                 room -= track.branches
         return segment, chosen, room
 
-    def _record(self, started_s: float, segment: int, chosen: Mapping[Track, list[int]], tasks: Sequence[Task]) -> None:
+    def _record(
+        self,
+        started_s: float,
+        ended_s: float,
+        segment: int,
+        chosen: Mapping[Track, list[int]],
+        tasks: Sequence[Task],
+    ) -> None:
         if self.records is None:
             return
         numbers = [self._turns[track].number for track, blocks in chosen.items() for _ in blocks]
         what = tuple((number, task.block, task.evaluation) for number, task in zip(numbers, tasks, strict=True))
-        self.records.append(BatchRecord(started_s, time.perf_counter(), segment, what))
+        self.records.append(BatchRecord(started_s, ended_s, segment, what))
 
     def _order(self, track: Track) -> tuple[bool, bool, int]:
         turn = self._turns[track]
         waits_too_long = self._step - turn.last_step > self.PATIENCE
-        return not track.is_live and not waits_too_long, not turn.started and not waits_too_long, turn.last_step
+        if waits_too_long:
+            return False, False, turn.last_step
+        return not track.emissions.is_live, not turn.started, turn.last_step

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import math
-import operator
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, overload
@@ -14,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..audio import check_samples
-from ..codes import CodeClock, CodeReader, check_duration, is_batch
+from ..codes import CodeReader, check_duration, is_batch
 from ..errors import OptionError
 from ..mel.noise import check_seed, fresh_seed, seeded_noise
 from ..speech import Speech
@@ -22,12 +20,15 @@ from ..voice import Voice
 from ..weights.hub import resolve
 from ..weights.load import load_config, load_into
 from ..weights.voices import check_voice, find_voice, load_voices
+from .arguments import EXACT, LookAhead, integer, look_ahead_blocks, spread, spread_noise, whole_blocks
 from .build import build, check_device, check_dtype
-from .engine import Engine, Rendering
-from .live import EXACT, LookAhead, SpeechStream
+from .bulk import Rendering, render
+from .emissions import Emissions
+from .engine import Engine
+from .live import SpeechStream
 from .request import Flow, Request, check_guidance, check_request
+from .scheduler import MAX_BATCH_BLOCKS
 from .state import stages_of
-from .track import Emissions
 
 VoiceLike = str | Voice | None
 
@@ -54,6 +55,7 @@ class Token2Wav:
         revision: str | None = None,
         cache_dir: str | os.PathLike[str] | None = None,
         local_files_only: bool = False,
+        max_batch_blocks: int = MAX_BATCH_BLOCKS,
     ) -> Token2Wav:
         """Loads a folder, or a checkpoint of the hub by its id; of a whole model only this stage is read.
 
@@ -63,6 +65,8 @@ class Token2Wav:
             device: where to compute.
             dtype: float32 is exact. bfloat16 and float16 hold for the transformer's matrix products only.
             revision, cache_dir, local_files_only: of the hub download.
+            max_batch_blocks: blocks in a batch, all requests and branches counted; more are faster where the
+                device is not yet busy, and a stream that joins waits longer for the batch before it.
 
         Raises:
             CheckpointError, ConfigError, VoiceError: the checkpoint is missing, incomplete or contradicts itself.
@@ -77,7 +81,7 @@ class Token2Wav:
             check_voice(voice, config.dit)
         dit, vocoder = build(config, place, kind)
         load_into(dit, vocoder, folder, config)
-        return cls(Engine(dit, vocoder, config), voices)
+        return cls(Engine(dit, vocoder, config, max_batch_blocks), voices)
 
     @overload
     def __call__(
@@ -92,6 +96,7 @@ class Token2Wav:
         sway: float | None = ...,
         solver: str = ...,
         max_duration_s: float | None = ...,
+        any_length: bool = ...,
     ) -> Speech: ...
 
     @overload
@@ -107,6 +112,7 @@ class Token2Wav:
         sway: float | None = ...,
         solver: str = ...,
         max_duration_s: float | None = ...,
+        any_length: bool = ...,
     ) -> list[Speech]: ...
 
     @overload
@@ -122,6 +128,7 @@ class Token2Wav:
         sway: float | None = ...,
         solver: str = ...,
         max_duration_s: float | None = ...,
+        any_length: bool = ...,
     ) -> Any: ...
 
     def __call__(
@@ -136,6 +143,7 @@ class Token2Wav:
         sway: float | None = -1.0,
         solver: str = "rk4",
         max_duration_s: float | None = None,
+        any_length: bool = False,
     ) -> Any:
         """Renders one sequence of codes, or a list of them.
 
@@ -149,6 +157,7 @@ class Token2Wav:
             sway: warp of the time points, or None.
             solver: "rk4" (Kutta's 3/8 rule) or "euler".
             max_duration_s: longest sound; what is cut is in ``num_codes_cut``. None: no limit.
+            any_length: go beyond the checkpoint's max_position_embeddings, further than it was trained for.
 
         Raises:
             CodesError, VoiceError, OptionError: before anything is computed, naming the item in a list.
@@ -159,17 +168,17 @@ class Token2Wav:
         items = list(codes) if batch else [codes]
         per_item = zip(
             items,
-            _spread("voice", voice, len(items), batch),
-            _spread("seed", seed, len(items), batch),
-            _spread_noise(noise, len(items), batch),
+            spread("voice", voice, len(items), batch),
+            spread("seed", seed, len(items), batch),
+            spread_noise(noise, len(items), batch),
             strict=True,
         )
         requests = []
         for i, (item, its_voice, its_seed, its_noise) in enumerate(per_item):
-            checked = check_request(item, self.config, max_codes, f"codes[{i}]" if batch else "codes")
+            checked = check_request(item, self.config, max_codes, f"codes[{i}]" if batch else "codes", any_length)
             start, its_seed = self._noise(its_noise, its_seed, self.config.clock.num_frames(len(checked)))
             requests.append(Request(checked, self.voice(its_voice), start, its_seed, guidance))
-        renderings = self.engine.render(requests, flow)
+        renderings = render(self.engine, requests, flow)
         speeches = [self._speech(*pair) for pair in zip(requests, renderings, strict=True)]
         return speeches if batch else speeches[0]
 
@@ -203,12 +212,12 @@ class Token2Wav:
         """
         flow, spoken_by = Flow(steps, sway, solver), self.voice(voice)
         check_guidance(guidance)
-        seed = fresh_seed() if seed is None else check_seed(_integer("seed", seed))
+        seed = fresh_seed() if seed is None else check_seed(integer("seed", seed))
         dit = self.config.dit
         emissions = Emissions(
-            _whole_blocks("first_chunk_codes", first_chunk_codes, self.config.clock, 1),
-            _whole_blocks("chunk_codes", chunk_codes, self.config.clock, 3),
-            None if look_ahead == EXACT else _look_ahead(look_ahead),
+            whole_blocks("first_chunk_codes", first_chunk_codes, self.config.clock, 1),
+            whole_blocks("chunk_codes", chunk_codes, self.config.clock, 3),
+            None if look_ahead == EXACT else look_ahead_blocks(look_ahead),
             # Twice the least window: enough blocks under way to fill batches.
             2 * len(stages_of(flow)) * max(len(dit.look_ahead_layers), 1) + 2,
         )
@@ -230,7 +239,7 @@ class Token2Wav:
     def _noise(self, noise: Any, seed: int | None, num_frames: int) -> tuple[Tensor, int | None]:
         shape = (num_frames, self.config.dit.mel_dim)
         if noise is None:
-            seed = fresh_seed() if seed is None else check_seed(_integer("seed", seed))
+            seed = fresh_seed() if seed is None else check_seed(integer("seed", seed))
             return seeded_noise(seed, *shape), seed
         if seed is not None:
             raise OptionError(
@@ -257,50 +266,3 @@ class Token2Wav:
             ended=request.codes.ended,
             num_codes_cut=request.codes.num_cut,
         )
-
-
-def _whole_blocks(name: str, num_codes: int | None, clock: CodeClock, default: int) -> int:
-    """Blocks in so many codes."""
-    if num_codes is None:
-        return default
-    frames = clock.num_frames(_integer(name, num_codes))
-    if frames < 1 or frames % clock.block_frames:
-        least = math.lcm(clock.block_frames, clock.frames_per_code) // clock.frames_per_code
-        raise OptionError(f"{name}: got {num_codes}, expected a multiple of {least} codes, whole blocks")
-    return frames // clock.block_frames
-
-
-def _look_ahead(blocks: LookAhead) -> int:
-    if isinstance(blocks, str) or _integer("look_ahead", blocks) < 0:
-        raise OptionError(f"look_ahead: got {blocks!r}, expected a number of blocks >= 0, or {EXACT!r}")
-    return int(blocks)
-
-
-def _integer(name: str, value: Any) -> int:
-    if isinstance(value, bool):
-        raise OptionError(f"{name}: got {value!r}, expected an integer")
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise OptionError(f"{name}: got {value!r}, expected an integer") from None
-
-
-def _spread(name: str, value: Any, count: int, batch: bool) -> list[Any]:
-    """One value for every item: a list of as many, or a single one for all."""
-    if not isinstance(value, list | tuple | np.ndarray | Tensor):
-        return [value] * count
-    if isinstance(value, np.ndarray | Tensor) and value.ndim == 0:
-        return [value.item()] * count
-    if not batch:
-        raise OptionError(f"{name}: got {len(value)} values for one sequence of codes, expected a single one")
-    if len(value) != count:
-        raise OptionError(f"{name}: got {len(value)} values for {count} sequences of codes, expected as many or one")
-    return list(value)
-
-
-def _spread_noise(noise: Any, count: int, batch: bool) -> list[Any]:
-    if noise is None or not batch:
-        return [noise] * count
-    if len(noise) != count:
-        raise OptionError(f"noise: got {len(noise)} arrays for {count} sequences of codes, expected one for each")
-    return list(noise)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,31 +13,39 @@ from torch import Tensor
 
 from ..velocity import MIN_GUIDANCE, DiT, VoiceRows
 from ..velocity.modulation import TimeGrid
+from .emissions import Emission, Emissions
 from .executor import Task
 from .plan import Pass, Shape
 from .state import BlockState, SolveState, Stage
 
-AT_ONCE = 2**62  # blocks: more than any stream has
+_NEVER = 2**62  # blocks: more than any stream has
 
 
-@dataclass(frozen=True)
-class Emissions:
-    """When frames leave.
+@dataclass
+class Usage:
+    """When a track waited and ran, on the clock of time.perf_counter.
 
     Attributes:
-        first_blocks, chunk_blocks: blocks of the first emission and of each later one.
-        look_ahead: blocks beyond an emission that are solved with it and again later; None for the exact result.
-        window: for the exact result, blocks under way at once; None for no limit.
+        first_codes_s, first_batch_s: when its first codes came, and when the first batch with blocks of it began.
+        flow_s: wall time of the batches that it was part of.
     """
 
-    first_blocks: int
-    chunk_blocks: int
-    look_ahead: int | None
-    window: int | None = None
+    first_codes_s: float | None = None
+    first_batch_s: float | None = None
+    flow_s: float = 0.0
 
-    def end(self, index: int) -> int:
-        """The block after emission ``index``."""
-        return self.first_blocks + index * self.chunk_blocks
+    def ran(self, started_s: float, ended_s: float) -> None:
+        """One batch with blocks of the track."""
+        if self.first_batch_s is None:
+            self.first_batch_s = started_s
+        self.flow_s += ended_s - started_s
+
+    @property
+    def queue_s(self) -> float:
+        """From the first codes until the first batch; 0 before that."""
+        if self.first_codes_s is None or self.first_batch_s is None:
+            return 0.0
+        return self.first_batch_s - self.first_codes_s
 
 
 class Track:
@@ -64,20 +73,21 @@ class Track:
         self.dit, self.shape, self.stages, self.grid = dit, shape, stages, grid
         self.voice, self.guidance, self.emissions = voice, guidance, emissions
         self.solve = SolveState()
-        self.finished: deque[Tensor] = deque()  # mels [n, M] in order, not yet taken
+        self.finished: deque[Emission] = deque()  # in order, not yet taken
         self.evaluated_blocks = 0  # block evaluations of the conditional branch, as a measure of work
+        self.usage = Usage()
         self.is_closed = self.is_broken = False
         self._noise: dict[int, Tensor] = {}
         self._constants: dict[int, list[Tensor]] = {}
         self._pending: list[tuple[Tensor, Tensor]] = []
-        self._num_codes = 0
+        self.num_codes = 0  # that have come
         self._emitted = 0  # emissions done
         self._pass: Pass | None = None
 
     @property
     def num_blocks(self) -> int:
         """Blocks that have all their frames, or, once closed, all blocks."""
-        frames, size = self._num_codes * self.dit.config.repeats, self.dit.config.block_size
+        frames, size = self.num_codes * self.dit.config.repeats, self.dit.config.block_size
         return -(-frames // size) if self.is_closed else frames // size
 
     @property
@@ -85,14 +95,9 @@ class Track:
         return self.is_closed and self._first_unfinished >= self.num_blocks
 
     @property
-    def backlog(self) -> int:
-        """Blocks that have come and have not left."""
-        return self.num_blocks - self._first_unfinished
-
-    @property
-    def is_live(self) -> bool:
-        """Somebody waits for its first frames, not for all of them."""
-        return self.emissions.first_blocks < AT_ONCE
+    def emitted_blocks(self) -> int:
+        """Blocks that have left."""
+        return min(self._first_unfinished, self.num_blocks)
 
     @property
     def branches(self) -> int:
@@ -100,16 +105,23 @@ class Track:
 
     def add(self, codes: Tensor, noise: Tensor) -> None:
         """More codes int64 [n] with the noise [repeats n, M] of their frames."""
+        if self.usage.first_codes_s is None:
+            self.usage.first_codes_s = time.perf_counter()
         rows = self.dit.condition(codes, self.voice, self.guidance).code_rows
         per_frame = rows.repeat_interleave(self.dit.config.repeats, 0)
         self._pending.append((per_frame, noise))
-        self._num_codes += len(codes)
+        self.num_codes += len(codes)
         self._cut()
 
     def close(self) -> None:
         """No more codes come."""
         self.is_closed = True
         self._cut()
+
+    @property
+    def may_run(self) -> bool:
+        """Whether a block may run now."""
+        return next(self.ready(None), None) is not None
 
     def ready(self, segment: int | None) -> Iterator[int]:
         """Blocks that may run together now; see :meth:`Pass.ready`."""
@@ -178,13 +190,13 @@ class Track:
         first, ends = self._first_unfinished, self.emissions
         if self._pass is None and (first < self.num_blocks or not self.is_closed):
             window = ends.window if ends.look_ahead is None else None
-            self._pass = Pass(self.shape, len(self.stages), first, window or 2**62)
+            self._pass = Pass(self.shape, len(self.stages), first, window or _NEVER)
             self.solve.blocks.clear()
             exact = ends.look_ahead is None
-            self.solve.settled = 2**62 if exact else ends.end(self._emitted)
+            self.solve.settled = _NEVER if exact else ends.end(self._emitted)
         if self._pass is None:
             return
-        horizon = 2**62 if ends.look_ahead is None else ends.end(self._emitted) + ends.look_ahead
+        horizon = _NEVER if ends.look_ahead is None else ends.end(self._emitted) + ends.look_ahead
         arrived = min(self.num_blocks, horizon)
         stop = arrived if self.is_closed or arrived == horizon else None
         self._pass.arrive(arrived, stop)
@@ -199,7 +211,9 @@ class Track:
             end = min(end, self.num_blocks) if self.is_closed else end
             if first >= end or run.solved < end or not (exact or run.is_done):
                 break
-            self.finished.append(torch.cat([self.solve.blocks[block].x for block in range(first, end)]))
+            seen = [] if exact else [self.solve.blocks[block].x for block in range(end, run.solved)]
+            mel = torch.cat([self.solve.blocks[block].x for block in range(first, end)])
+            self.finished.append(Emission(mel, torch.cat(seen) if seen else mel[:0]))
             self._emitted += 1
             for block in range(first, end):
                 del self.solve.blocks[block], self._noise[block], self._constants[block]

@@ -4,6 +4,6 @@
 from .bigvgan import BigVGAN
 from .reach import Reach, receptive_field
 from .streaming import StreamingVocoder, StreamState
-from .windows import vocode
+from .windows import vocode, vocode_into
 
-__all__ = ["BigVGAN", "Reach", "StreamState", "StreamingVocoder", "receptive_field", "vocode"]
+__all__ = ["BigVGAN", "Reach", "StreamState", "StreamingVocoder", "receptive_field", "vocode", "vocode_into"]

@@ -9,7 +9,7 @@ always does, or lies so far out that nothing of what is kept depends on it. Only
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +18,8 @@ from torch import Tensor
 from ..errors import OptionError
 from .bigvgan import BigVGAN
 from .reach import Reach, receptive_field
+
+WINDOW_FRAMES, MAX_BATCH_FRAMES = 480, 1024
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,11 @@ def plan_windows(num_frames: int, window_frames: int, reach: Reach) -> list[Wind
     return windows
 
 
-@torch.no_grad()
 def vocode(
     model: BigVGAN,
     mels: Sequence[Tensor],
-    window_frames: int = 480,
-    max_batch_frames: int = 1024,
+    window_frames: int = WINDOW_FRAMES,
+    max_batch_frames: int = MAX_BATCH_FRAMES,
 ) -> list[Tensor]:
     """Samples of each mel; an item's samples do not depend on the other items beyond rounding.
 
@@ -83,12 +84,30 @@ def vocode(
             raise OptionError(
                 f"mels[{i}]: got shape {list(mel.shape)}, expected [T, {model.config.mel_dim}] with T >= 1"
             )
+    out = [model.conv_pre.weight.new_empty(len(mel) * model.config.samples_per_frame) for mel in mels]
+    for _ in vocode_into(out, model, mels, window_frames, max_batch_frames):
+        pass
+    return out
+
+
+@torch.no_grad()
+def vocode_into(
+    out: Sequence[Tensor],
+    model: BigVGAN,
+    mels: Sequence[Tensor],
+    window_frames: int = WINDOW_FRAMES,
+    max_batch_frames: int = MAX_BATCH_FRAMES,
+) -> Iterator[None]:
+    """:func:`vocode` one batch at a time, for those who do something else in between.
+
+    Args:
+        out: tensors [L_i] to write to, complete when the iterator ends.
+    """
     reach, rate = receptive_field(model.config), model.config.samples_per_frame
     by_length: defaultdict[int, list[tuple[int, Window]]] = defaultdict(list)
     for i, mel in enumerate(mels):
         for window in plan_windows(len(mel), window_frames, reach):
             by_length[window.stop - window.start].append((i, window))
-    out = [model.conv_pre.weight.new_empty(len(mel) * rate) for mel in mels]
     for length, entries in by_length.items():
         rows = max(1, max_batch_frames // length)
         for first in range(0, len(entries), rows):
@@ -97,4 +116,4 @@ def vocode(
             for row, (i, window) in zip(samples, batch, strict=True):
                 kept = row[(window.keep_start - window.start) * rate : (window.keep_stop - window.start) * rate]
                 out[i][window.keep_start * rate : window.keep_stop * rate] = kept
-    return out
+            yield

@@ -9,10 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blockwave.engine import Flow
+from blockwave.engine.emissions import Emissions
 from blockwave.engine.executor import Executor
 from blockwave.engine.scheduler import Scheduler
 from blockwave.engine.state import stages_of
-from blockwave.engine.track import Emissions, Track
+from blockwave.engine.track import Track
 from blockwave.mel.solver import integrate
 from blockwave.testing import EXACT, random_dit, random_request, relative_error, request_condition, sized_config
 
@@ -60,6 +61,10 @@ def feed(track, request, start, stop):
     track.add(request["codes"][start:stop], request["x"][start * repeats : stop * repeats])
 
 
+def mel_of(track):
+    return torch.cat([emission.mel for emission in track.finished])
+
+
 def run(scheduler):
     while scheduler.step():
         pass
@@ -88,7 +93,7 @@ def test_streams_of_every_kind_share_batches(dit, room):
     run(scheduler)
     for track, expected in tracks:
         assert track.is_done
-        assert relative_error(torch.cat(list(track.finished)), expected) <= EXACT
+        assert relative_error(mel_of(track), expected) <= EXACT
         assert not track.solve.kept
         assert not track.solve.blocks
 
@@ -130,7 +135,7 @@ def test_any_arrival_any_cut_any_cancellation(usual, jobs, room, random):
             for _ in range(random.randint(0, 4)):
                 scheduler.step()
         for track, request, guidance, _ in done:
-            assert relative_error(torch.cat(list(track.finished)), alone(usual, request, guidance, flow)) <= EXACT
+            assert relative_error(mel_of(track), alone(usual, request, guidance, flow)) <= EXACT
         assert len(scheduler) == 0
 
 
@@ -152,7 +157,7 @@ def test_an_emission_sees_exactly_its_look_ahead(usual, look_ahead, codes):
         track.close()
         run(scheduler)
         assert track.is_done
-        results.append(torch.cat(list(track.finished)))
+        results.append(mel_of(track))
     for result in results[1:]:
         assert relative_error(result, results[0]) <= EXACT
     # The first emission is what a sequence that ends after its look-ahead would be.
@@ -175,7 +180,7 @@ def test_more_look_ahead_is_nearer(usual):
         feed(track, request, 0, 144)
         track.close()
         run(scheduler)
-        errors.append(relative_error(torch.cat(list(track.finished)), exact))
+        errors.append(relative_error(mel_of(track), exact))
         emitted, evaluations = 12, 9 * len(stages_of(flow)) // 9
         per_block = track.evaluated_blocks / (emitted * evaluations)
         assert per_block <= 1 + look_ahead / 3 + 0.2

@@ -187,7 +187,7 @@ BAD_CALLS = {
         {"codes": [1] * (LONGEST + 1)},
         CodesError,
         "codes: got 16385 codes = 32770 mel frames, expected at most max_position_embeddings = 32768 frames; "
-        "split the sequence or set max_duration_s",
+        "set max_duration_s, or ask for any length",
     ),
     "three axes": (
         {"codes": np.ones((1, 2, 16), int)},

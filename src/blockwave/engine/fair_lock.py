@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lock that threads get in the order in which they came.
+
+threading.Lock promises no order: a thread that computes batch after batch takes it again before those that wait for it
+have woken up, and a new stream would not come in until all work is done.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Lock
+
+
+class FairLock:
+    """First come, first served. Not reentrant; for use in a ``with`` statement."""
+
+    def __init__(self) -> None:
+        self._guard = Lock()
+        self._is_held = False
+        self._waiting: deque[Lock] = deque()  # one gate, shut, for every thread that waits
+
+    def __enter__(self) -> FairLock:
+        with self._guard:
+            if not self._is_held:
+                self._is_held = True
+                return self
+            gate = Lock()
+            gate.acquire()
+            self._waiting.append(gate)
+        try:
+            gate.acquire()
+        except BaseException:  # an interrupt while waiting: leave the queue, or pass on what was just handed over
+            with self._guard:
+                if gate in self._waiting:
+                    self._waiting.remove(gate)
+                else:
+                    self._hand_over()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with self._guard:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        if self._waiting:
+            self._waiting.popleft().release()  # still held, by the next
+        else:
+            self._is_held = False
