@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streaming and throughput, section by section, into one JSON.
 
-    python -m benchmarks.streaming [SECTION ...] [--quick] [--threads 2] [--released DIR]
+    python -m benchmarks.streaming [SECTION ...] [--quick] [--threads 2] [--checkpoint DIR]
 
 A section that is run replaces its old self in the JSON, the others stay; each carries the machine it was run on.
 ``--quick`` shows in a minute or two that everything runs; its numbers say nothing, and it writes to another file.
@@ -40,14 +40,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smallest sizes; writes build/streaming-quick.json")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument(
-        "--released", type=Path, help="checkpoint of the released size; default a random one, made anew"
+        "--checkpoint", type=Path, help="checkpoint of the released size; default a random one, made anew"
     )
     parser.add_argument("--out", type=Path, help="JSON that sections are written into")
     arguments = parser.parse_args()
     if unknown := set(arguments.sections) - set(sections):
         parser.error(f"sections: got {', '.join(sorted(unknown))}, expected some of {', '.join(sections)}")
     torch.set_num_threads(arguments.threads)
-    sections["look-ahead-released"] = partial(look_ahead.released, checkpoint=arguments.released)
+    sections["look-ahead-released"] = partial(look_ahead.released, checkpoint=arguments.checkpoint)
     path = arguments.out or (QUICK_JSON if arguments.quick else JSON)
     for name in arguments.sections or sections:
         print(name, flush=True)

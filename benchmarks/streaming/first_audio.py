@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -76,10 +75,9 @@ def first_sound(
     """Codes taken when the first samples came, and seconds since the last code that they need was said."""
     clock = model.config.clock
     needed = first_codes + look_ahead * clock.block_frames // clock.frames_per_code
-    stream = model.stream(seed=0, first_chunk_codes=first_codes, look_ahead=look_ahead, **flow)
     talker = Talker(codes, codes_per_s)
-    with closing(stream.over(talker.pieces())) as chunks:
-        for chunk in chunks:
+    with model.stream(seed=0, first_chunk_codes=first_codes, look_ahead=look_ahead, **flow) as stream:
+        for chunk in stream.over(talker.pieces()):
             if len(chunk.samples):
                 return talker.taken, time.perf_counter() - talker.said_s(needed)
     raise SystemExit(f"first audio: {len(codes)} codes gave no sound, expected some")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -22,10 +23,11 @@ class Plan:
     running_codes: int = 480
     joining_codes: int = 96
     call_requests: int = 8
+    streams: int = 8
     after_batches: int = 8
 
 
-FULL, QUICK = Plan(DEFAULT), Plan(EULER_9, 240, 60, 4, 3)
+FULL, QUICK = Plan(DEFAULT), Plan(EULER_9, 240, 60, call_requests=4, streams=3, after_batches=3)
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ def run(model: Token2Wav, plan: Plan) -> dict[str, Any]:
     pairs = {
         "stream, then stream": (stream, stream),
         "exact stream, then stream": (exact, stream),
+        f"{plan.streams} streams, then stream": (_side_by_side(stream, plan.streams), stream),
         "call, then stream": (call, stream),
         "stream, then call": (stream, call),
     }
@@ -104,6 +107,16 @@ def _stream(model: Token2Wav, plan: Plan, look_ahead: int | str = 1) -> Work:
         stream.feed(tiled(num_codes))
         for _ in stream.finish():
             pass
+
+    return run
+
+
+def _side_by_side(work: Work, count: int) -> Work:
+    """Each share in a thread of its own."""
+
+    def run(num_codes: int) -> None:
+        with ThreadPoolExecutor(count) as pool:
+            list(pool.map(work, [num_codes // count] * count))
 
     return run
 

@@ -41,7 +41,7 @@ def released(quick: bool = False, checkpoint: Path | None = None) -> dict[str, A
         folder = checkpoint or make_checkpoint(Path(scratch) / "checkpoint", "full")
         model = Token2Wav.from_pretrained(folder)
     rng = np.random.default_rng(0)
-    sequences = [rng.integers(1, 8193, 84 if quick else 240)]
+    sequences = [rng.integers(1, model.config.dit.num_embeds, 84 if quick else 180)]
     kind = "random, variance kept, released size" if model.config.random else "of a checkpoint"
     return {"weights": kind} | run(model, sequences, EULER_9 | {"steps": 3} if quick else EULER_9)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws the pictures and writes the tables of docs/streaming.md from the benchmark's JSON.
 
-    python -m benchmarks.streaming.page [--json PATH]
+python -m benchmarks.streaming.page [--json PATH]
 """
 
 from __future__ import annotations

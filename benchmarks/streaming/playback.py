@@ -17,7 +17,7 @@ from benchmarks.streaming.player import Chunking, Piece, smallest_delay_s, under
 from benchmarks.streaming.talker import Talker
 from blockwave import Token2Wav
 
-SHORT_DELAY_S = 0.2
+SHORT_DELAY_S, LONG_DELAY_S = 0.2, 1.0
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Plan:
     """What is measured."""
 
     cases: Sequence[Case]
-    num_codes: int = 240
+    num_codes: int = 300
     codes_per_s: float = 75  # one and a half times as fast as it sounds
     repeats: int = 1
 
@@ -48,8 +48,7 @@ def full() -> Plan:
     return Plan(
         [Case(flow, n) for flow in (EULER_4, EULER_4_UNGUIDED) for n in counts]
         + [Case(EULER_4, n, first, chunk) for first, chunk in ((3, 3), (1, 1), (2, 2)) for n in (1, 4)]
-        + [Case(EULER_4, n, driver="asyncio") for n in (4, 8, 16)],
-        repeats=2,
+        + [Case(EULER_4, n, driver="asyncio") for n in (4, 8, 16)]
     )
 
 
@@ -60,7 +59,7 @@ def measure(quick: bool = False) -> dict[str, Any]:
     """On the embedded voice."""
     model = Token2Wav.from_pretrained()
     content = run(model, QUICK if quick else full())
-    codes = [tiled(96 if quick else 240)]
+    codes = [tiled(96 if quick else 300)]
     flows = {name_of(row): row for row in (EULER_4, EULER_4_UNGUIDED)}
     content["log_mel_l1_to_the_default_flow"] = {name: distance(model, flow, codes) for name, flow in flows.items()}
     return content
@@ -86,16 +85,18 @@ def run(model: Token2Wav, plan: Plan) -> dict[str, Any]:
         "codes_of_each": plan.num_codes,
         "rounds": plan.repeats,
         "rows": rows,
-        "holds": {flow: limits(rows) for flow, rows in by_flow.items()},
+        "holds": {
+            flow: {delay: limits(rows, f"underruns_at_{delay}") for delay in ("chunk_lag", "1_s")}
+            for flow, rows in by_flow.items()
+        },
     }
 
 
-def limits(rows: Sequence[dict[str, Any]]) -> dict[str, int | None]:
-    """Most streams of which none runs dry behind a delay of one chunk lag, and the fewest of which one does."""
-    holding = [row["streams"] for row in rows if not row["underruns_at_chunk_lag"]]
-    starving = [row["streams"] for row in rows if row["underruns_at_chunk_lag"]]
-    first = min(starving, default=None)
-    return {"streams": max((n for n in holding if first is None or n < first), default=None), "starves_at": first}
+def limits(rows: Sequence[dict[str, Any]], gaps: str) -> dict[str, int | None]:
+    """Most streams up to which none runs dry, and the fewest of which one does."""
+    first = min((row["streams"] for row in rows if row[gaps]), default=None)
+    holding = (row["streams"] for row in rows if not row[gaps] and (first is None or row["streams"] < first))
+    return {"streams": max(holding, default=None), "starves_at": first}
 
 
 def _row(model: Token2Wav, plan: Plan, case: Case) -> dict[str, Any]:
@@ -109,7 +110,8 @@ def _row(model: Token2Wav, plan: Plan, case: Case) -> dict[str, Any]:
     firsts = [next(piece.at_s for piece in stream.pieces if piece.num_samples) for stream in streams]
     audio_s = case.streams * plan.repeats * clock.duration_s(plan.num_codes)
     dry = {
-        delay: [underruns(s.pieces, clock.sample_rate, delay) for s in streams] for delay in (0, SHORT_DELAY_S, lag_s)
+        delay_s: [underruns(stream.pieces, clock.sample_rate, delay_s) for stream in streams]
+        for delay_s in (0, SHORT_DELAY_S, lag_s, LONG_DELAY_S)
     }
     return {
         "flow": name_of(case.flow),
@@ -127,7 +129,9 @@ def _row(model: Token2Wav, plan: Plan, case: Case) -> dict[str, Any]:
         "underruns_at_0": sum(count for count, _ in dry[0]),
         "underruns_at_200_ms": sum(count for count, _ in dry[SHORT_DELAY_S]),
         "underruns_at_chunk_lag": sum(count for count, _ in dry[lag_s]),
+        "underruns_at_1_s": sum(count for count, _ in dry[LONG_DELAY_S]),
         "silent_at_chunk_lag_s": _rounded(sum(silent_s for _, silent_s in dry[lag_s])),
+        "loop_stall_worst_s": _rounded(max(p.loop_stall_s for p in plays)) if case.driver == "asyncio" else None,
         "blocks_per_batch": _rounded(sum(p.blocks for p in plays) / sum(p.batches for p in plays)),
         "wall_per_audio": _rounded(sum(played.wall_s for played in plays) / audio_s),
         "cpu_per_audio": _rounded(sum(played.cpu_s for played in plays) / audio_s),
@@ -149,6 +153,7 @@ class _Played:
     cpu_s: float
     batches: int
     blocks: int  # all branches
+    loop_stall_s: float  # longest time for which an event loop stood still
 
 
 def _play(model: Token2Wav, plan: Plan, case: Case) -> _Played:
@@ -170,6 +175,8 @@ def _play(model: Token2Wav, plan: Plan, case: Case) -> _Played:
     batches, blocks = counters.batches, counters.blocks
     base_s, cpu_s = time.perf_counter() + 0.05, time.process_time()
     talkers = [Talker(tiled(plan.num_codes, 2 * i), plan.codes_per_s, base_s + start) for i, start in enumerate(starts)]
+
+    lateness = [0.0]
 
     def note(talker: Talker, chunk: Any, frames: int, out: _Stream) -> int:
         frames += len(chunk.mel)
@@ -194,7 +201,10 @@ def _play(model: Token2Wav, plan: Plan, case: Case) -> _Played:
         return out
 
     async def gather() -> list[_Stream]:
-        return await asyncio.gather(*map(follow_async, streams, talkers))
+        beat = asyncio.create_task(_heartbeat(lateness))
+        followed = await asyncio.gather(*map(follow_async, streams, talkers))
+        beat.cancel()
+        return followed
 
     if case.driver == "asyncio":
         followed = asyncio.run(gather())
@@ -208,7 +218,16 @@ def _play(model: Token2Wav, plan: Plan, case: Case) -> _Played:
         time.process_time() - cpu_s,
         counters.batches - batches,
         counters.blocks - blocks,
+        max(lateness),
     )
+
+
+async def _heartbeat(lateness: list[float]) -> None:
+    """Notes by how much each short sleep is overslept: as long as that, nothing else in the loop could run."""
+    while True:
+        started_s = time.perf_counter()
+        await asyncio.sleep(0.005)
+        lateness.append(time.perf_counter() - started_s - 0.005)
 
 
 def _rounded(value: Any) -> float:

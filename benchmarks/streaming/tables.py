@@ -46,29 +46,71 @@ def first_audio(results: Results) -> str:
 
 
 def playback(results: Results) -> str:
-    """Every case: when sound comes, how late a player has to start, and how often it runs dry."""
+    """The usual chunks, over the number of streams."""
     rows = [
         [
-            row["flow"] + (", asyncio" if row["driver"] == "asyncio" else ""),
-            f"{row['first_chunk_codes']}, {row['chunk_codes']}",
+            row["flow"],
             row["streams"],
             _seconds(row["first_audio_median_s"]),
             _seconds(row["smallest_delay_worst_s"]),
-            _seconds(row["no_compute_delay_s"]),
-            f"{row['underruns_at_0']}, {row['underruns_at_200_ms']}, {row['underruns_at_chunk_lag']}",
+            row["underruns_at_0"],
+            row["underruns_at_200_ms"],
+            row["underruns_at_chunk_lag"],
+            row["underruns_at_1_s"],
             f"{row['cpu_per_audio']:.2f}",
         ]
-        for row in results["playback"]["rows"]
+        for row in usual_chunks(results["playback"])
+        if row["driver"] == "threads"
     ]
-    head = ["flow", "chunks", "streams", "first audio", "least delay", "without compute", "dry", "CPU s per s"]
+    lag = f"{1000 * results['playback']['rows'][0]['chunk_lag_s']:.0f} ms"
+    head = [
+        "flow",
+        "streams",
+        "first audio",
+        "least delay",
+        "gaps at 0",
+        "at 200 ms",
+        f"at {lag}",
+        "CPU s per s of sound",
+    ]
     return _table(head, rows)
 
 
+def chunks(results: Results) -> str:
+    """Other chunks, and streams in one event loop, beside the usual."""
+    counts = {row["streams"] for row in results["playback"]["rows"] if row not in usual_chunks(results["playback"])}
+    asynchronous = {row["streams"] for row in results["playback"]["rows"] if row["driver"] == "asyncio"}
+    rows = [
+        [
+            f"{row['first_chunk_codes']}, {row['chunk_codes']}",
+            row["streams"],
+            row["driver"],
+            _seconds(row["first_audio_median_s"]),
+            _seconds(row["no_compute_delay_s"]),
+            _seconds(row["smallest_delay_worst_s"]),
+        ]
+        for row in results["playback"]["rows"]
+        if row["flow"] == results["playback"]["rows"][0]["flow"] and row["streams"] in counts | asynchronous
+    ]
+    return _table(["chunks", "streams", "driver", "first audio", "delay without compute", "least delay"], rows)
+
+
 def holds(results: Results) -> str:
-    """How many streams this machine holds."""
-    found = results["playback"]["holds"].items()
-    rows = [[flow, _count(limit["streams"]), _count(limit["starves_at"])] for flow, limit in found]
-    return _table(["flow", "streams without a gap", "gaps from"], rows)
+    """How many streams this machine holds, and what the flow costs in sound."""
+    section = results["playback"]
+    lines = []
+    for flow, limits in section["holds"].items():
+        parts = [f"behind a delay of {name} {_limit(limits[key])}" for key, name in _DELAYS.items()]
+        distance = scientific(section["log_mel_l1_to_the_default_flow"][flow])
+        lines.append(f"- {flow} (log-mel {distance} from the default flow): {'; '.join(parts)}.")
+    return "\n".join(lines)
+
+
+def usual_chunks(playback: Results) -> list[Mapping[str, Any]]:
+    """Rows with the chunks of the first row."""
+    first = playback["rows"][0]
+    names = ("first_chunk_codes", "chunk_codes")
+    return [row for row in playback["rows"] if all(row[name] == first[name] for name in names)]
 
 
 def throughput(results: Results) -> str:
@@ -86,7 +128,12 @@ def throughput(results: Results) -> str:
 def late_joiner(results: Results) -> str:
     """Waits in batches."""
     rows = [
-        [row["pair"], row["running_waits"], row["joiner_waits"], _batch(row["batch_before_s"], row["batch_with_both_s"])]
+        [
+            row["pair"],
+            row["running_waits"],
+            row["joiner_waits"],
+            _batch(row["batch_before_s"], row["batch_with_both_s"]),
+        ]
         for row in results["late-joiner"]["rows"]
     ]
     return _table(["", "the running one waits", "the joiner waits", "a batch: before, with both"], rows)
@@ -97,7 +144,7 @@ def provenance(results: Results) -> str:
     parts = []
     for name, section in results.items():
         machine = section["machine"]
-        where = f"{machine['processor']}, {machine['cores']} cores, {machine['threads']} threads"
+        where = f"{machine['processor']}, {machine['cores']} cores, torch threads: {machine['threads']}"
         load = f"load {machine['load_average_1min']}"
         parts.append((f"{where}, torch {machine['versions']['torch']}", f"{name} ({load}{_quick(section)})"))
     places = dict.fromkeys(where for where, _ in parts)
@@ -108,11 +155,13 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "look-ahead": look_ahead,
     "first-audio": first_audio,
     "playback": playback,
+    "chunks": chunks,
     "holds": holds,
     "throughput": throughput,
     "late-joiner": late_joiner,
     "machine": provenance,
 }
+_DELAYS = {"chunk_lag": "one chunk", "1_s": "1 s"}
 WAYS = ("one_by_one", "together", "threads")
 
 
@@ -134,8 +183,10 @@ def _batch(before_s: float, both_s: float | None) -> str:
     return f"{1000 * before_s:.0f} ms, " + (f"{1000 * both_s:.0f} ms" if both_s is not None else "none")
 
 
-def _count(value: int | None) -> str:
-    return "none" if value is None else str(value)
+def _limit(limit: Mapping[str, int | None]) -> str:
+    held = "none" if limit["streams"] is None else f"{limit['streams']}"
+    gaps = "none of those tried has gaps" if limit["starves_at"] is None else f"gaps from {limit['starves_at']} on"
+    return f"{held} without a gap, {gaps}"
 
 
 def _quick(section: Mapping[str, Any]) -> str:
