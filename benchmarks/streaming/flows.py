@@ -17,6 +17,7 @@ DEFAULT: Flow = {"solver": "rk4", "steps": 10, "guidance": 0.5}
 EULER_9: Flow = {"solver": "euler", "steps": 10, "guidance": 0.5}
 EULER_4: Flow = {"solver": "euler", "steps": 5, "guidance": 0.5}
 EULER_4_UNGUIDED: Flow = {"solver": "euler", "steps": 5, "guidance": 0.0}
+EULER_2_UNGUIDED: Flow = {"solver": "euler", "steps": 3, "guidance": 0.0}
 
 
 def name_of(flow: Flow) -> str:

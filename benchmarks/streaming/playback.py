@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.streaming.flows import EULER_4, EULER_4_UNGUIDED, Flow, distance, name_of, tiled
+from benchmarks.streaming.flows import EULER_2_UNGUIDED, EULER_4, EULER_4_UNGUIDED, Flow, distance, name_of, tiled
 from benchmarks.streaming.player import Chunking, Piece, smallest_delay_s, underruns
 from benchmarks.streaming.talker import Talker
 from blockwave import Token2Wav
@@ -43,10 +43,11 @@ class Plan:
 
 
 def full() -> Plan:
-    """How many streams, for two flows; then other chunks, and asynchronous sources."""
-    counts = (1, 2, 4, 8, 16)
+    """How many streams, for three flows; then other chunks, and asynchronous sources."""
+    counts = (1, 2, 4, 6, 8, 16)
     return Plan(
         [Case(flow, n) for flow in (EULER_4, EULER_4_UNGUIDED) for n in counts]
+        + [Case(EULER_2_UNGUIDED, n) for n in (4, 8)]
         + [Case(EULER_4, n, first, chunk) for first, chunk in ((3, 3), (1, 1), (2, 2)) for n in (1, 4)]
         + [Case(EULER_4, n, driver="asyncio") for n in (4, 8, 16)]
     )
@@ -60,7 +61,7 @@ def measure(quick: bool = False) -> dict[str, Any]:
     model = Token2Wav.from_pretrained()
     content = run(model, QUICK if quick else full())
     codes = [tiled(96 if quick else 300)]
-    flows = {name_of(row): row for row in (EULER_4, EULER_4_UNGUIDED)}
+    flows = {name_of(row): row for row in (EULER_4, EULER_4_UNGUIDED, EULER_2_UNGUIDED)}
     content["log_mel_l1_to_the_default_flow"] = {name: distance(model, flow, codes) for name, flow in flows.items()}
     return content
 

@@ -71,6 +71,7 @@ def playback(results: Results) -> str:
         "gaps at 0",
         "at 200 ms",
         f"at {lag}",
+        "at 1 s",
         "CPU s per s of sound",
     ]
     return _table(head, rows)
@@ -121,7 +122,7 @@ def throughput(results: Results) -> str:
         latencies = [f"{row[way]['latency_p50_s']:.2f} / {row[way]['latency_p95_s']:.2f}" for way in WAYS]
         ratios = [f"{row[way]['ratio']:.2f}" for way in ("together", "threads")]
         rows.append([row["flow"], f"{row['requests']} of {low:.2f} to {high:.2f} s", *ratios, *latencies])
-    head = ["flow", "requests", "together", "8 threads", "one by one: p50 / p95", "together", "8 threads"]
+    head = ["flow", "requests", "together", "8 threads", "one by one: p50 / p95, s", "together", "8 threads"]
     return _table(head, rows)
 
 
@@ -195,4 +196,5 @@ def _quick(section: Mapping[str, Any]) -> str:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
+    assert {len(line) for line in lines} == {len(head)}, "a row of another width than the head"
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
