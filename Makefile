@@ -12,7 +12,7 @@ READY := $(VENV)/.ready-$(firstword $(shell pwd | cksum))
 DEMO := build/demo-model
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-target check format bench bench-stream docs wheel wheel-test clean distclean
+.PHONY: help demo test test-full test-target check format bench bench-stream plots docs wheel wheel-test clean distclean
 .PRECIOUS: $(READY)-%
 
 help:  ## this list
@@ -54,8 +54,12 @@ wheel: $(READY)-all  ## dist/: wheel and source archive
 wheel-test: $(READY)-all  ## the wheel in an empty environment, outside the repository, without a compiler
 	PYTHON=$(PYTHON) bash .ci/wheel
 
-bench-stream: $(READY)-test  ## what each block of look-ahead buys; JSON under benchmarks/results
+bench-stream: $(READY)-test  ## streaming and throughput, 20 minutes; ARGS="playback", ARGS=--quick; JSON, tables, pictures
 	$(RUN) -m benchmarks.streaming $(ARGS)
+	$(RUN) -m benchmarks.streaming.page
+
+plots: $(READY)-test  ## tables and pictures of docs/streaming.md from that JSON
+	$(RUN) -m benchmarks.streaming.page
 
 docs: $(READY)-all  ## docs/command-line.md from the program itself
 	$(RUN) docs/generate.py

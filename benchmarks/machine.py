@@ -13,12 +13,14 @@ from typing import Any
 
 import torch
 
+import blockwave
+
 RESULTS = Path(__file__).parent / "results"
 
 
 def describe() -> dict[str, Any]:
     """Machine, versions and threads."""
-    versions = {name: importlib.metadata.version(name) for name in ("blockwave", "torch", "numpy", "transformers")}
+    versions = {name: importlib.metadata.version(name) for name in ("torch", "numpy", "transformers")}
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
         "processor": _processor(),
@@ -29,7 +31,7 @@ def describe() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "versions": versions,
+        "versions": {"blockwave": blockwave.__version__, **versions},
         "load_average_1min": round(os.getloadavg()[0], 2),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
     }
@@ -44,8 +46,12 @@ def _processor() -> str:
 
 def write(name: str, content: dict[str, Any]) -> Path:
     """Writes results/NAME.json and returns its path."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.json"
+    return write_json(RESULTS / f"{name}.json", content)
+
+
+def write_json(path: Path, content: dict[str, Any]) -> Path:
+    """Writes a file, beside and then renamed, and returns its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_suffix(".part")
     beside.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     beside.replace(path)

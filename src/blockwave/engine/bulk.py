@@ -39,25 +39,47 @@ def render(engine: Engine, requests: Sequence[Request], flow: Flow) -> list[Rend
     return renderings
 
 
+class _Job:
+    """A request and its track; codes are handed on piece by piece."""
+
+    def __init__(self, engine: Engine, request: Request, flow: Flow) -> None:
+        self.engine, self.request = engine, request
+        self.track = engine.track(request.voice, flow, request.guidance, _BULK)
+        self._num_fed = 0
+        self.feed()
+        engine.add_track(self.track)
+
+    def feed(self) -> None:
+        """Hands on the next codes, unless enough of them wait."""
+        dit, start = self.engine.config.dit, self._num_fed
+        waiting = start * dit.repeats // dit.block_size - self.track.emitted_blocks
+        if start == len(self.request.codes) or waiting > _MAX_WAITING_BLOCKS:
+            return
+        piece = self.request.codes.values[start : start + _PIECE_CODES]
+        self._num_fed += len(piece)
+        noise = self.request.noise[dit.repeats * start : dit.repeats * self._num_fed]
+        self.engine.add_codes(self.track, piece, noise)
+        if self._num_fed == len(self.request.codes):
+            self.engine.close(self.track)
+
+
 @torch.inference_mode()
 def _render_batch(engine: Engine, requests: Sequence[Request], flow: Flow) -> list[Rendering]:
     started_s = engine.now_s()
-    tracks = [engine.track(request.voice, flow, request.guidance, _BULK) for request in requests]
-    pairs = list(zip(tracks, requests, strict=True))
-    for pair in pairs:
-        _feed(engine, *pair)
-    conditioned_s = engine.now_s()
+    jobs: list[_Job] = []
     try:
-        for track in tracks:
-            engine.add_track(track)
+        for request in requests:
+            jobs.append(_Job(engine, request, flow))
+        tracks, conditioned_s = [job.track for job in jobs], engine.now_s()
         while any(not track.is_done for track in tracks):
             check_sound(*tracks)
-            for pair in pairs:
-                _feed(engine, *pair)
+            for job in jobs:
+                job.feed()
             engine.step()
     finally:
-        for track in tracks:
-            engine.remove_track(track)
+        for job in jobs:
+            engine.remove(job.track)
+        engine.settle()
     mels = [torch.cat([emission.mel for emission in track.finished]) for track in tracks]
     solved_s, queue_s = engine.now_s(), _queue_s(tracks, conditioned_s)
     waves = engine.vocode(mels)
@@ -70,17 +92,6 @@ def _render_batch(engine: Engine, requests: Sequence[Request], flow: Flow) -> li
         batch_requests=len(requests),
     )
     return [Rendering(mel, wave, timings) for mel, wave in zip(mels, waves, strict=True)]
-
-
-def _feed(engine: Engine, track: Track, request: Request) -> None:
-    """Hands on the next codes of a request, unless enough of it waits."""
-    if track.is_closed or track.num_blocks - track.emitted_blocks > _MAX_WAITING_BLOCKS:
-        return
-    start, repeats = track.num_codes, engine.config.dit.repeats
-    piece = request.codes.values[start : start + _PIECE_CODES]
-    engine.add_codes(track, piece, request.noise[repeats * start : repeats * (start + len(piece))])
-    if track.num_codes == len(request.codes):
-        engine.close(track)
 
 
 def _queue_s(tracks: Sequence[Track], added_s: float) -> float:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from threading import Lock
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -37,7 +38,8 @@ class Engine:
     """Both models on one device, and the loop that runs requests and live streams on them together.
 
     Threads may call everything at once: one of them runs a batch, with blocks of all; the others wait for its end, and
-    come in the order in which they asked.
+    come in the order in which they asked. What changes the set of streams, or adds to one, waits for nothing: it takes
+    effect before the next batch.
 
     Args:
         dit, vocoder: loaded modules on one device.
@@ -56,50 +58,48 @@ class Engine:
         self._streaming_vocoder = StreamingVocoder(self.vocoder)
         self._soundings: dict[Track, Sounding] = {}
         self._lock = FairLock()
-        self._abandoned: deque[Track] = deque()  # filled by finalisers, which may run anywhere and must not wait
+        # What has to happen between two batches. Finalisers add to it too, which may run anywhere and must not wait.
+        self._inbox: deque[Callable[[], object]] = deque()
+        self._preparing = Lock()
         self._voices: WeakKeyDictionary[Voice, VoiceRows] = WeakKeyDictionary()
         self._time_grid = lru_cache(_KEPT_TIME_GRIDS)(self._make_time_grid)
 
     @torch.inference_mode()
     def track(self, voice: Voice, flow: Flow, guidance: float, emissions: Emissions) -> Track:
         """A new stream of blocks, not yet in the loop."""
-        with self._lock, full_float32():
+        with self._preparing, full_float32():
             rows, grid = self._voice_rows(voice), self._time_grid(flow)
         return Track(self.dit, self.scheduler.shape, stages_of(flow), grid, rows, guidance, emissions)
 
     @torch.inference_mode()
     def add_codes(self, track: Track, codes: np.ndarray, noise: Tensor) -> None:
         """More codes int64 [n] of a track with their noise [repeats n, M]."""
-        with self._lock, full_float32():
-            track.add(torch.from_numpy(codes).to(self.device), noise.to(self.device, self.dtype))
+        with full_float32():
+            rows = track.rows_of(torch.from_numpy(codes).to(self.device))
+        self._inbox.append(partial(track.add, rows, noise.to(self.device, self.dtype)))
 
     def close(self, track: Track) -> None:
         """No more codes of the track come."""
-        with self._lock:
-            track.close()
+        self._inbox.append(track.close)
 
     def add_track(self, track: Track) -> None:
-        """From now on the track's blocks run as they become ready; their frames stay with the track."""
-        with self._lock:
-            self.scheduler.add(track)
+        """From the next batch on the track's blocks run as they become ready; their frames stay with the track."""
+        self._inbox.append(partial(self.scheduler.add, track))
 
     def add_live(self, track: Track) -> Sounding:
         """As :meth:`add_track`; the frames become sound as they come."""
-        with self._lock:
-            self.scheduler.add(track)
-            self.counters.streams += 1
-            sounding = Sounding(track, self._streaming_vocoder, self.config.sample_rate)
-            self._soundings[track] = sounding
+        sounding = Sounding(track, self._streaming_vocoder, self.config.sample_rate)
+        self._inbox.append(partial(self._open, sounding))
         return sounding
 
-    def remove_track(self, track: Track) -> None:
-        """The track's blocks run no more; its place is free after the batch that is running now."""
-        with self._lock:
-            self._forget(track)
+    def remove(self, track: Track) -> None:
+        """The track's place is free before the next batch."""
+        self._inbox.append(partial(self._forget, track))
 
-    def abandon(self, track: Track) -> None:
-        """As :meth:`remove_track`, without waiting: the place is free before the next batch."""
-        self._abandoned.append(track)
+    def settle(self) -> None:
+        """Waits until what was asked for has taken effect."""
+        with self._lock:
+            self._take_in()
 
     def advance(self, sounding: Sounding) -> bool:
         """Runs one batch for the sake of a live stream; False where it has a chunk to read, or nothing that may run.
@@ -108,6 +108,7 @@ class Engine:
             BlockwaveError: its sound is not finite, or a batch of it failed.
         """
         with self._lock:
+            self._take_in()
             if sounding.ready:
                 return False
             if sounding.fault is not None:
@@ -129,6 +130,7 @@ class Engine:
         while self._vocode_one(batches):
             pass
         with self._lock:
+            self._take_in()
             self.counters.requests += len(mels)
             self.counters.audio_s += sum(map(len, waves)) / self.config.sample_rate
         return waves
@@ -144,8 +146,7 @@ class Engine:
 
     @torch.inference_mode()
     def _run_one(self) -> bool:
-        while self._abandoned:
-            self._forget(self._abandoned.popleft())
+        self._take_in()
         # What is solved sounds before more is solved: somebody waits for it.
         waiting = [sounding for sounding in self._soundings.values() if sounding.waits]
         try:
@@ -177,6 +178,16 @@ class Engine:
             if sounding.track.is_broken or sounding.fault is not None:
                 self.counters.streams_failed += 1
                 self._forget(sounding.track)
+
+    @torch.inference_mode()
+    def _take_in(self) -> None:
+        while self._inbox:
+            self._inbox.popleft()()
+
+    def _open(self, sounding: Sounding) -> None:
+        self.scheduler.add(sounding.track)
+        self._soundings[sounding.track] = sounding
+        self.counters.streams += 1
 
     def _count_vocoder(self, started_s: float) -> None:
         self.counters.vocoder_batches += 1

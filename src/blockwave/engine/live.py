@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -55,11 +56,11 @@ class SpeechStream:
         self._generator = torch.Generator("cpu").manual_seed(seed)
         self._queue: list[np.ndarray] = []
         self._mutex = Lock()
-        self._num_codes = self._frames_read = 0
-        self._closing = self._cancelled = False
+        self._num_codes = self._num_handed_on = self._frames_read = 0
+        self._closing = self._closed = self._cancelled = False
         self._sounding = engine.add_live(self._track)
         # A stream that nobody holds any more frees its place.
-        weakref.finalize(self, engine.abandon, self._track)
+        weakref.finalize(self, engine.remove, self._track)
 
     @property
     def ended(self) -> bool:
@@ -119,21 +120,22 @@ class SpeechStream:
 
     async def over_async(self, codes: AsyncIterable[Any]) -> AsyncIterator[SpeechChunk]:
         """As :meth:`over`, for asynchronous sources; computes in a thread of its own."""
+        thread = ThreadPoolExecutor(1, "blockwave-stream")
         try:
             async for piece in codes:
-                async for chunk in _in_thread(self.feed(piece if np.ndim(piece) else [piece])):
+                async for chunk in _in_thread(thread, self.feed, piece if np.ndim(piece) else [piece]):
                     yield chunk
-            async for chunk in _in_thread(self.finish()):
+            async for chunk in _in_thread(thread, self.finish):
                 yield chunk
         finally:
             self.cancel()
+            thread.shutdown(wait=False)
 
     def cancel(self) -> None:
         """Frees the stream's place; what it still had to compute is dropped. May be called at any time."""
         self._cancelled = True
         self._queue.clear()
-        # Not remove_track: a dying generator may come here in the middle of a batch of its own thread.
-        self._engine.abandon(self._track)
+        self._engine.remove(self._track)
 
     def __enter__(self) -> SpeechStream:
         return self
@@ -172,7 +174,8 @@ class SpeechStream:
 
     @property
     def _unread_blocks(self) -> int:
-        return self._track.num_blocks - self._frames_read // self._engine.config.dit.block_size
+        dit = self._engine.config.dit
+        return (self._num_handed_on * dit.repeats - self._frames_read) // dit.block_size
 
     def _hand_on(self) -> bool:
         """Moves some queued codes, or the end, into the track; False where there is neither."""
@@ -186,14 +189,20 @@ class SpeechStream:
             frames = self._track.dit.config.repeats * len(head)
             noise = torch.randn(frames, self._track.dit.config.mel_dim, generator=self._generator)
             self._engine.add_codes(self._track, head, noise)
+            self._num_handed_on += len(head)
             return True
-        if self._closing and not self._track.is_closed:
+        if self._closing and not self._closed:
             self._engine.close(self._track)
+            self._closed = True
             return True
         return False
 
 
-async def _in_thread(chunks: Iterator[SpeechChunk]) -> AsyncIterator[SpeechChunk]:
-    """Each chunk as soon as it is there, computed in another thread."""
-    while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
+async def _in_thread(
+    thread: ThreadPoolExecutor, start: Callable[..., Iterator[SpeechChunk]], *arguments: Any
+) -> AsyncIterator[SpeechChunk]:
+    """Each chunk as soon as it is there; the event loop waits for nothing."""
+    loop = asyncio.get_running_loop()
+    chunks = await loop.run_in_executor(thread, start, *arguments)
+    while (chunk := await loop.run_in_executor(thread, next, chunks, None)) is not None:
         yield chunk

@@ -103,14 +103,16 @@ class Track:
     def branches(self) -> int:
         return 1 if self.guidance < MIN_GUIDANCE else 2
 
-    def add(self, codes: Tensor, noise: Tensor) -> None:
-        """More codes int64 [n] with the noise [repeats n, M] of their frames."""
+    def rows_of(self, codes: Tensor) -> Tensor:
+        """What codes int64 [n] contribute to the inputs of their frames, [n, C]."""
         if self.usage.first_codes_s is None:
             self.usage.first_codes_s = time.perf_counter()
-        rows = self.dit.condition(codes, self.voice, self.guidance).code_rows
-        per_frame = rows.repeat_interleave(self.dit.config.repeats, 0)
-        self._pending.append((per_frame, noise))
-        self.num_codes += len(codes)
+        return self.dit.condition(codes, self.voice, self.guidance).code_rows
+
+    def add(self, rows: Tensor, noise: Tensor) -> None:
+        """More codes as :meth:`rows_of` gives them, with the noise [repeats n, M] of their frames."""
+        self._pending.append((rows.repeat_interleave(self.dit.config.repeats, 0), noise))
+        self.num_codes += len(rows)
         self._cut()
 
     def close(self) -> None:

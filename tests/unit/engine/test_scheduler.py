@@ -58,7 +58,7 @@ def track_of(dit, scheduler, request, guidance, flow, emissions):
 
 def feed(track, request, start, stop):
     repeats = track.dit.config.repeats
-    track.add(request["codes"][start:stop], request["x"][start * repeats : stop * repeats])
+    track.add(track.rows_of(request["codes"][start:stop]), request["x"][start * repeats : stop * repeats])
 
 
 def mel_of(track):
