@@ -11,6 +11,9 @@ PIP := $(RUN) -m pip install -qq --disable-pip-version-check -c constraints/cpu.
 READY := $(VENV)/.ready-$(firstword $(shell pwd | cksum))
 DEMO := build/demo-model
 
+# As the command line sets it for itself: on a busy machine libgomp's long waits cost an order of magnitude.
+export GOMP_SPINCOUNT ?= 1000
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-full test-target check format bench bench-stream plots docs wheel wheel-test clean distclean
 .PRECIOUS: $(READY)-%

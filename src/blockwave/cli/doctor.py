@@ -78,6 +78,7 @@ def examine(device: str, dtype: str) -> dict[str, dict[str, Any]]:
             "of_one_operation": torch.get_num_threads(),
             "between_operations": torch.get_num_interop_threads(),
             "cpus_of_this_process": _num_cpus(),
+            "waits": "GOMP_SPINCOUNT=" + os.environ.get("GOMP_SPINCOUNT", "default"),
         },
         "versions": {
             "blockwave": __version__,
