@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
 from ..errors import BlockwaveError
-from .exits import INTERRUPTED, MISSING, OUTPUT, USAGE, exit_code, one_line
+from .exits import CLOSED_PIPE, INTERRUPTED, MISSING, OUTPUT, USAGE, exit_code, one_line
+from .reopen import open_closed_streams
 
 # How often a thread of an operation looks for its next piece of work before it sleeps (libgomp's manual, section 4).
 # libgomp's own 300,000 cost an order of magnitude on a machine with other work: threads wait, on their cores, for one
@@ -23,6 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: arguments without the program's name; None for those of the process.
     """
+    open_closed_streams()
     try:
         import rich  # noqa: F401
         import typer
@@ -33,8 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"the command line needs {error.name}, which is not installed; {advice}", MISSING)
     os.environ.setdefault(*SHORT_WAITS)
     from .app import app
+    from .streams import let_go
 
-    _open_closed_streams()
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     # click's UsageError, wherever this version of typer keeps it.
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
@@ -47,18 +48,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except OSError as error:
-        place = "standard output" if error.filename is None else error.filename
-        return _fail(f"{place}: {error.strerror or error}", OUTPUT)
+        if error.filename is None:
+            let_go()
+        return _fail(f"{error.filename or 'standard output'}: {error.strerror or error}", OUTPUT)
+    except SystemExit as end:
+        # rich ends the program itself where the reader of a text has gone.
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        return CLOSED_PIPE
     if code == INTERRUPTED:
         return _fail("interrupted", INTERRUPTED)
     return code if isinstance(code, int) else 0
-
-
-def _open_closed_streams() -> None:
-    """A process may be started without streams (``<&-``): then nothing can be read, and what is said goes nowhere."""
-    for name, mode in (("stdin", "r"), ("stderr", "w")):
-        if vars(sys)[name] is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # for as long as the process
 
 
 def _fail(message: object, code: int) -> int:

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from . import options
-from .streams import note, put
+from .streams import note, put, take
 
 _STREAM = "-"
 
@@ -26,13 +25,13 @@ def encode(
     """Turn a sound into speech codes, for checkpoints that publish their codebook, as the package's own voice does."""
     from ..codes_file import CodesFile
     from ..encoder import Codebook, read_sound
-    from ..errors import CodesError
+    from ..errors import AudioError, CodesError
 
     if out != _STREAM and Path(out).suffix != ".json":
         raise CodesError(f"{out}: got suffix {Path(out).suffix!r}, expected .json")
     folder, config = options.open_checkpoint(model)
     codebook = Codebook.of_checkpoint(folder, config)
-    heard = read_sound(sys.stdin.buffer.read() if sound == _STREAM else sound)
+    heard = read_sound(take(AudioError, "a sound") if sound == _STREAM else sound)
     codes = codebook.encode_sound(heard)
     file = CodesFile(codes, config.family.name, config.clock.codes_per_second, codebook.hash, text)
     if out == _STREAM:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from ..audio import Format, choose_format
 from ..codes_file import CodesFile, load_codes, parse_codes
-from ..errors import AudioError, OptionError
+from ..errors import AudioError, CodesError, OptionError
+from .streams import take
 
 STREAM = "-"
 
@@ -50,7 +51,7 @@ class Job:
         """
         if self.source != STREAM:
             return load_codes(self.source)
-        return parse_codes(sys.stdin.buffer.read(), self.name)
+        return parse_codes(take(CodesError, "speech codes"), self.name)
 
 
 def plan(sources: Sequence[str], out: str, asked: str | None) -> list[Job]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from ..errors import AudioError
+from ..errors import AudioError, BlockwaveError
 from .exits import CLOSED_PIPE, one_line
 
 
@@ -24,8 +24,6 @@ def note(text: object) -> None:
 
 def put(data: bytes | str) -> None:
     """Writes a result to standard output; where its reader has gone, the program ends quietly."""
-    if sys.stdout is None:
-        raise AudioError("standard output: it is closed, expected a file, a pipe or a terminal for the result")
     try:
         if isinstance(data, str):
             sys.stdout.write(data)
@@ -34,14 +32,31 @@ def put(data: bytes | str) -> None:
             sys.stdout.buffer.write(data)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The interpreter flushes once more at its end: let that go nowhere (docs.python.org, library/signal, SIGPIPE).
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        let_go()
         raise typer.Exit(CLOSED_PIPE) from None
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        let_go()
         raise AudioError(
-            f"standard output: cannot be written ({error.strerror}); expected room for the result"
+            f"standard output: cannot be written ({error.strerror}); expected a file, a pipe or a terminal with room "
+            "for the result"
         ) from None
+
+
+def let_go() -> None:
+    """What standard output still holds goes nowhere: the interpreter flushes it once more at its end.
+
+    The way of docs.python.org, library/signal, note on SIGPIPE.
+    """
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def take(error: type[BlockwaveError], expected: str) -> bytes:
+    """All of standard input; ``error`` where it cannot be read, which says what was ``expected``."""
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as reason:
+        raise error(f"standard input: cannot be read ({reason.strerror}); expected {expected}") from None
 
 
 def put_json(value: Any, *, indent: int | None = None) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live streams: the same sound however codes are cut, alone or beside others, from threads or coroutines."""
+"""Live streams: the same sound however codes are cut, alone or beside others, from coroutines too."""
 
 from __future__ import annotations
 
@@ -197,29 +197,6 @@ def test_over_iterables(model: Token2Wav):
         asyncio.run(gather()),
     ):
         assert worst(np.concatenate([chunk.samples for chunk in chunks]), usual) <= BOUND
-
-
-def test_eight_threads_equal_serial(model: Token2Wav):
-    jobs = [(codes_of(10 + 17 * i), i) for i in range(8)]
-    serial = [play(model.stream(seed=seed, steps=2), codes)[0] for codes, seed in jobs]
-    for _ in range(3):
-        results: list = [None] * 8
-
-        def work(i: int, results: list = results) -> None:
-            codes, seed = jobs[i]
-            if i % 2:
-                results[i] = play(model.stream(seed=seed, steps=2), codes, [13] * (-(-len(codes) // 13)))[0]
-            else:
-                results[i] = model(codes, seed=seed, steps=2).samples
-
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        for i in range(8):
-            expected = serial[i] if i % 2 else model(jobs[i][0], seed=jobs[i][1], steps=2).samples
-            assert worst(results[i], expected) <= BOUND
 
 
 def test_a_failed_batch_ends_its_streams_and_no_others(model: Token2Wav, monkeypatch: pytest.MonkeyPatch):
