@@ -12,7 +12,7 @@ READY := $(VENV)/.ready-$(firstword $(shell pwd | cksum))
 DEMO := build/demo-model
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-target check format bench bench-stream docs wheel wheel-test clean distclean
+.PHONY: help demo test test-full test-target check format bench bench-stream bench-quality rendering docs wheel wheel-test clean distclean
 .PRECIOUS: $(READY)-%
 
 help:  ## this list
@@ -56,6 +56,12 @@ wheel-test: $(READY)-all  ## the wheel in an empty environment, outside the repo
 
 bench-stream: $(READY)-test  ## what each block of look-ahead buys; JSON under benchmarks/results
 	$(RUN) -m benchmarks.streaming $(ARGS)
+
+bench-quality: $(READY)-test $(READY)-pesq  ## what each shortcut does to the sound; JSON under benchmarks/results
+	$(RUN) -m benchmarks.quality $(ARGS)
+
+rendering: $(READY)-test  ## rewrites the sound that tests/guard holds the voice to, after a change that was meant
+	$(RUN) -m tests.guard.guard
 
 docs: $(READY)-all  ## docs/command-line.md from the program itself
 	$(RUN) docs/generate.py
