@@ -22,7 +22,7 @@ from blockwave.quality.page import page, player
 from blockwave.quality.recognition import Recogniser
 from blockwave.quality.report import report
 from blockwave.quality.settings import parse_setting
-from blockwave.quality.study import Study, Trial
+from blockwave.quality.study import Study, Trial, spread
 from blockwave.voice import write_atomically
 
 SETTINGS = (
@@ -49,9 +49,7 @@ def main() -> None:
     for message in missing_figures().values():
         raise SystemExit(message)
     torch.set_num_threads(arguments.threads)
-    everything = held_out()
-    count = arguments.sentences or len(everything)
-    sentences = [everything[i * len(everything) // count] for i in range(count)]
+    sentences = spread(held_out(), arguments.sentences)
     recogniser = Recogniser(threads=arguments.threads)
     study = Study([parse_setting(text) for text in SETTINGS], parse_setting("exact"), sentences, recogniser=recogniser)
     about = {"what": "settings against the exact rendering, embedded voice", "recogniser": recogniser.name}
@@ -63,7 +61,7 @@ def main() -> None:
         if arguments.html is not None:
             players.setdefault(trial.sentence, []).append(player(trial, "flac"))
         if len(trials) % (1 + len(SETTINGS)) == 0:
-            print(f"{len(trials) // (1 + len(SETTINGS))} of {count} sentences", flush=True)
+            print(f"{len(trials) // (1 + len(SETTINGS))} of {len(sentences)} sentences", flush=True)
     content = report(study, trials, details=False)
     print(markdown(content))
     if arguments.html is not None:

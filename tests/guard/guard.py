@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The embedded voice's sound against a committed rendering: six sentences, three bounds.
 
-    python -m tests.guard.guard     writes the rendering anew, after a change of sound that was meant; make rendering says the same
+    python -m tests.guard.guard     (make rendering) writes it anew, after a change of sound that was meant
 
 The file holds the log-mel of each sentence's sound in steps of 1/2048 (int16), its level and its word errors.
 """

@@ -53,7 +53,7 @@ def quality(
     from ..quality.recognition import Recogniser
     from ..quality.report import report
     from ..quality.settings import parse_setting
-    from ..quality.study import Study, Trial
+    from ..quality.study import Study, Trial, spread
     from .doctor import examine
 
     asked, reference = [parse_setting(text) for text in setting], parse_setting(against)
@@ -69,7 +69,7 @@ def quality(
     format = sound or "flac"
     if html is not None:
         check_encoder(FORMATS[format], config.sample_rate)
-    chosen = _spread(_sentences(codes, config), sentences)
+    chosen = spread(_sentences(codes, config), sentences)
     speaker = None if voice is None else options.find_voice(voice, folder, config)
     listens = Recogniser(recogniser, threads or 1) if words else None
     study = Study(asked, reference, chosen, folder, speaker, device, listens)
@@ -125,17 +125,6 @@ def _sentences(codes: Path | None, config: Token2WavConfig) -> list[CodesFile]:
     if not found:
         raise CodesError(f"{codes}: got no files of codes, expected some that end in {', '.join(SUFFIXES)}")
     return [load_codes(path) for path in found]
-
-
-def _spread(sentences: list[CodesFile], count: int | None) -> list[CodesFile]:
-    """So many of them, evenly over the set."""
-    from ..errors import OptionError
-
-    if count is None:
-        return sentences
-    if not 1 <= count <= len(sentences):
-        raise OptionError(f"sentences: got {count}, expected 1 to {len(sentences)}")
-    return [sentences[i * len(sentences) // count] for i in range(count)]
 
 
 def _write(path: Path, text: str) -> None:

@@ -49,6 +49,19 @@ class Trial:
     errors: ErrorCounts | None
 
 
+def spread(sentences: Sequence[CodesFile], count: int | None) -> list[CodesFile]:
+    """So many of them, evenly over the set; None: all.
+
+    Raises:
+        OptionError: less than one, or more than there are.
+    """
+    if count is None:
+        return list(sentences)
+    if not 1 <= count <= len(sentences):
+        raise OptionError(f"sentences: got {count}, expected 1 to {len(sentences)}")
+    return [sentences[i * len(sentences) // count] for i in range(count)]
+
+
 class Study:
     """Settings over sentences, on one checkpoint.
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -53,6 +54,23 @@ def test_pesq_needs_an_utterance():
     pytest.importorskip("pesq")
     assert pesq(SPEECH[:4800], SPEECH[:4800], RATE) is None
     assert pesq(np.zeros_like(SPEECH), np.zeros_like(SPEECH), RATE) is None
+
+
+def test_the_reference_goes_first(monkeypatch):
+    """Neither measure is symmetric: both packages take the clean sound before the other."""
+    calls = []
+    fake = SimpleNamespace(
+        stoi=lambda clean, other, rate: calls.append((clean, other)) or 0.5,
+        pesq=lambda rate, clean, other, mode: calls.append((clean, other)) or 0.5,
+        NoUtterancesError=ValueError,
+        BufferTooShortError=ValueError,
+    )
+    monkeypatch.setitem(sys.modules, "pystoi", fake)
+    monkeypatch.setitem(sys.modules, "pesq", fake)
+    assert stoi(NOISE, SPEECH, 16_000) == pesq(NOISE, SPEECH, 16_000) == 0.5
+    for clean, other in calls:
+        assert np.array_equal(clean, SPEECH)
+        assert np.array_equal(other, NOISE)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import soundfile
 from blockwave import CodesError, OptionError
 from blockwave.audio import to_pcm16
 from blockwave.codes_file import CodesFile
+from blockwave.quality import schemes
 from blockwave.quality.error_rates import ErrorCounts
 from blockwave.quality.page import PAGE_FORMATS, page, player
 from blockwave.quality.report import report
@@ -53,6 +54,22 @@ def test_every_sentence_by_every_setting(study, trials):
     for trial in trials:
         assert len(trial.sound.samples) == 480 * len(study.sentences[trial.sentence].codes)
         assert (trial.seconds > 0, trial.faults) == (True, ())
+
+
+def test_the_order_goes_round(study, monkeypatch):
+    """So that no setting always runs behind the same other one."""
+    order = []
+
+    def render(model, codes, voice, seed, setting):
+        order.append((seed, setting.name))
+        return schemes.render(model, codes, voice, seed, parse_setting("solver=euler,steps=2"))
+
+    monkeypatch.setattr("blockwave.quality.study.render", render)
+    list(study.trials())
+    rounds = [[name for seed, name in order[4:] if seed == i] for i in range(3)]
+    ways = [AGAINST.name, *NAMES]
+    assert [name for _, name in order[:4]] == ways
+    assert rounds == [ways[i:] + ways[:i] for i in range(3)]
 
 
 def test_the_reference_is_zero_from_itself_and_others_are_not(trials):
