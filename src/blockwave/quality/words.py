@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import re
 
-_DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
-_TEENS = [
-    "ten",
-    "eleven",
-    "twelve",
-    *(f"{stem}teen" for stem in ("thir", "four", "fif", "six", "seven", "eigh", "nine")),
+_SMALL = [
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
+    *("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
 ]
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-_SMALL = _DIGITS + _TEENS
 _SCALES = ((10**9, "billion"), (10**6, "million"), (1000, "thousand"), (100, "hundred"))
 _IRREGULAR_ORDINALS = {
     "one": "first",
@@ -33,7 +29,7 @@ _LARGEST = 10**12
 
 _MONEY = re.compile(r"([$£€])(\d[\d,]*)(?:\.(\d\d))?")
 _TIME = re.compile(r"\b(\d{1,2}):(\d\d)\b")
-_ORDINAL = re.compile(r"\b(\d[\d,]*)(?:st|nd|rd|th)\b")
+_ORDINAL = re.compile(r"\b(\d[\d,]*)(?:st|[nr]d|th)\b")
 _DECIMAL = re.compile(r"\b(\d[\d,]*)\.(\d+)")
 _GROUPED = re.compile(r"\b\d{1,3}(?:,\d{3})+\b")
 _YEAR = re.compile(r"\b(1[1-9]|20)(\d\d)\b")
