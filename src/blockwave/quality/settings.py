@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..engine.arguments import EXACT, LookAhead
 from ..engine.build import check_dtype
-from ..engine.live import EXACT, LookAhead
 from ..engine.request import Flow, check_guidance
 from ..engine.state import stages_of
 from ..errors import OptionError
