@@ -44,8 +44,15 @@ def test_lines_of_known_power(frame_rate, over_noise):
 
 def test_level_and_colour_do_not_count():
     wave = NOISE + tones(np.arange(10, 90) * 100.0, 1e-3)
-    dull = np.convolve(1e-3 * wave, [1, 0.9])
-    assert frame_lines(dull, RATE) == pytest.approx(frame_lines(wave, RATE), abs=0.1)
+    figure = frame_lines(wave, RATE)
+    assert frame_lines(np.convolve(1e-3 * wave, [1, 0.9]), RATE) == pytest.approx(figure, abs=0.1)
+    louder_once_without_lines = np.where(TIME < 1, 1000 * NOISE, wave)
+    assert frame_lines(louder_once_without_lines, RATE) == pytest.approx(figure, abs=1)
+
+
+def test_a_loud_tone_elsewhere_does_not_leak():
+    wave = 1e-3 * (NOISE + tones(np.arange(10, 90) * 100.0, 1e-3))
+    assert frame_lines(wave + tones(np.array([333.0]), 1), RATE) == pytest.approx(frame_lines(wave, RATE), abs=0.1)
 
 
 def test_tones_between_the_multiples_are_none():
