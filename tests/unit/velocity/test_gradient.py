@@ -34,5 +34,5 @@ def test_every_parameter_has_its_gradient():
                 values.append(loss().item())
                 parameter.sub_(sign * direction)
         expected = (parameter.grad * direction).sum().item()
-        # Central differences in float64: rounding of the loss 1e-16 against a step of 1e-5, curvature of the third order.
+        # Central differences in float64: the loss is rounded to 1e-16, the step of 1e-5 leaves a cube of 1e-15.
         assert abs((values[0] - values[1]) / 2 - expected) < 1e-6 * parameter.grad.norm().item() * 1e-5 + 1e-13, name
