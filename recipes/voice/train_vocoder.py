@@ -22,6 +22,7 @@ from losses import AlignedLoss, PeriodicityLoss, SpectralLoss
 from torch import Tensor, nn
 
 TERMS = "log_l1 converge mel40 mel80 periodicity aligned adversarial matching disc grad_norm".split()
+HELD_OUT = ("mel80", "periodicity", "aligned")
 
 
 Losses = tuple[SpectralLoss, PeriodicityLoss, AlignedLoss]
@@ -60,7 +61,7 @@ class Segments:
 @torch.no_grad()
 def validate(model: nn.Module, test: Corpus, losses: Losses, count: int = 6) -> Tensor:
     """log-mel L1 (80 bins), periodicity and aligned loss of whole held-out sentences."""
-    total = torch.zeros(3)
+    total = torch.zeros(len(HELD_OUT))
     for i in range(count):
         fake = voc.vocode(model, torch.from_numpy(test.mel(i)[None])).clamp(-1, 1)
         real = torch.from_numpy(test.wave(i)[None])
@@ -138,7 +139,7 @@ def main() -> None:
     new = not table.exists()
     log = csv.writer(table.open("a", buffering=1))
     if new:
-        log.writerow(["step", "cpu_seconds", "lr", *TERMS, "held_out_mel80", "held_out_periodicity", "held_out_aligned"])
+        log.writerow(["step", "cpu_seconds", "lr", *TERMS, *(f"held_out_{name}" for name in HELD_OUT)])
     started, saved, sums, count = time.time(), time.time(), np.zeros(len(TERMS)), 0
     asked_to_stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: asked_to_stop.set())
@@ -180,7 +181,9 @@ def main() -> None:
         count += 1
         if run.step % 100 == 0:
             now = time.process_time()
-            held = validate(run.ema, test, losses) if run.step % 500 == 0 else torch.full((3,), float("nan"))
+            held = (
+                validate(run.ema, test, losses) if run.step % 500 == 0 else torch.full((len(HELD_OUT),), float("nan"))
+            )
             row = [run.step, round(run.seconds + now), f"{lr:.2e}", *(f"{x:.4f}" for x in (*sums / count, *held))]
             log.writerow(row)
             print(*row, flush=True)
