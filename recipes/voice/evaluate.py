@@ -196,7 +196,7 @@ def append(table: Path, about: dict[str, Any], figures: dict[str, Any]) -> None:
     new = not table.exists()
     table.parent.mkdir(parents=True, exist_ok=True)
     with table.open("a", newline="") as file:
-        writer = csv.writer(file)
+        writer = csv.writer(file, lineterminator="\n")
         if new:
             writer.writerow(row)
         writer.writerow(row.values())

@@ -181,7 +181,7 @@ def main() -> None:
     print(f"step {run.step}, {sum(x.numel() for x in run.dit.parameters()) / 1e6:.2f} M", flush=True)
     table = a.run / "loss.csv"
     new = not table.exists()
-    log = csv.writer(table.open("a", buffering=1))
+    log = csv.writer(table.open("a", buffering=1), lineterminator="\n")
     if new:
         log.writerow("step cpu_seconds lr flow_loss grad_norm held_out_flow_loss".split())
     started, saved, sums, count = time.time(), time.time(), np.zeros(2), 0

@@ -137,7 +137,7 @@ def main() -> None:
     print(f"step {run.step}, {sum(x.numel() for x in run.model.parameters()) / 1e6:.2f} M", flush=True)
     table = a.run / "loss.csv"
     new = not table.exists()
-    log = csv.writer(table.open("a", buffering=1))
+    log = csv.writer(table.open("a", buffering=1), lineterminator="\n")
     if new:
         log.writerow(["step", "cpu_seconds", "lr", *TERMS, *(f"held_out_{name}" for name in HELD_OUT)])
     started, saved, sums, count = time.time(), time.time(), np.zeros(len(TERMS)), 0
