@@ -114,6 +114,8 @@ def main() -> None:
         samples = Token2Wav.from_pretrained(beside)(codes, seed=0, steps=4).samples
         if len(samples) != 480 * len(codes) or not np.abs(samples).max() > 0.01:
             raise ValueError(f"{beside}: got {len(samples)} samples that reach {np.abs(samples).max():.3f}, not speech")
+        for path in beside.iterdir():
+            path.chmod(0o644)  # safetensors writes for the owner alone
         if a.out.exists():
             shutil.rmtree(a.out)
         beside.rename(a.out)
