@@ -20,7 +20,7 @@ export GOMP_SPINCOUNT ?= 1000
 .PRECIOUS: $(READY)-%
 
 help:  ## this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 	@echo "  ARGS=... goes to pytest or to the benchmark; PYTHON=... chooses the interpreter of .venv."
 
 demo: $(READY)-all  ## the embedded voice speaks; then 119 codes to demo.wav with random weights
