@@ -11,12 +11,16 @@ PIP := $(RUN) -m pip install -qq --disable-pip-version-check -c constraints/cpu.
 READY := $(VENV)/.ready-$(firstword $(shell pwd | cksum))
 DEMO := build/demo-model
 
+# As the command line sets it for itself: on a busy machine libgomp's long waits cost an order of magnitude.
+export GOMP_SPINCOUNT ?= 1000
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-target check format bench bench-stream plots docs wheel wheel-test clean distclean
+.PHONY: help demo test test-full test-target check format bench bench-stream bench-quality plots rendering docs wheel \
+	wheel-test clean distclean
 .PRECIOUS: $(READY)-%
 
 help:  ## this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 	@echo "  ARGS=... goes to pytest or to the benchmark; PYTHON=... chooses the interpreter of .venv."
 
 demo: $(READY)-all  ## the embedded voice speaks; then 119 codes to demo.wav with random weights
@@ -60,6 +64,12 @@ bench-stream: $(READY)-test  ## streaming and throughput, 20 minutes; ARGS="play
 
 plots: $(READY)-test  ## tables and pictures of docs/streaming.md from that JSON
 	$(RUN) -m benchmarks.streaming.page
+
+bench-quality: $(READY)-test $(READY)-pesq  ## what each shortcut does to the sound; JSON under benchmarks/results
+	$(RUN) -m benchmarks.quality $(ARGS)
+
+rendering: $(READY)-test  ## rewrites the sound that tests/guard holds the voice to, after a change that was meant
+	$(RUN) -m tests.guard.guard
 
 docs: $(READY)-all  ## docs/command-line.md from the program itself
 	$(RUN) docs/generate.py

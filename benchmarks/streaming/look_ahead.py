@@ -2,14 +2,14 @@
 """What each block of look-ahead buys: distance to the offline mel and work, beside the public windowed scheme.
 
 For every look-ahead: mean absolute difference of the log-mel, the worst block's, and evaluated blocks per emitted
-block. The windowed scheme is that of the public engines: 72 frames of its own, 48 before and 24 after, every window
-solved anew as a sequence of its own. Written anew here from that description.
+block. Emissions and windows are three blocks; the windowed scheme of the public engines is in
+``blockwave.quality.schemes``.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,12 @@ import numpy as np
 from benchmarks.streaming.flows import DEFAULT, EULER_9, Flow
 from blockwave import Token2Wav
 from blockwave.embedded import held_out
-from blockwave.mel.noise import seeded_noise
+from blockwave.quality.schemes import OWN_BLOCKS, render
+from blockwave.quality.settings import parse_setting
 from blockwave.weights.make import make_checkpoint
 
-OWN, PAST, FUTURE = 72, 48, 24  # frames
-FIRST_CODES, CHUNK_CODES = 36, 36
 LOOK_AHEADS = (0, 1, 2, 3, "exact")
-
-Solve = Callable[[Token2Wav, np.ndarray, int, Flow], tuple[np.ndarray, float]]
+WINDOW = "window 48 + 72 + 24"  # frames before, of its own, after
 
 
 def embedded(quick: bool = False) -> dict[str, Any]:
@@ -48,13 +46,15 @@ def released(quick: bool = False, checkpoint: Path | None = None) -> dict[str, A
 
 def run(model: Token2Wav, sequences: Sequence[np.ndarray], flow: Flow) -> dict[str, Any]:
     """One row per scheme."""
-    schemes: dict[str, Solve] = {f"look-ahead {blocks}": _look_ahead(blocks) for blocks in LOOK_AHEADS}
-    schemes[f"window {PAST} + {OWN} + {FUTURE}"] = windowed
+    terms = ",".join(f"{key}={value}" for key, value in flow.items())
+    settings = {f"look-ahead {blocks}": f"look-ahead={blocks},{terms}" for blocks in LOOK_AHEADS}
+    settings[WINDOW] = f"window,{terms}"
     exact = [model(codes, seed=i, **flow).mel for i, codes in enumerate(sequences)]
     rows = []
-    for name, solve in schemes.items():
-        results = [solve(model, codes, i, flow) for i, codes in enumerate(sequences)]
-        errors = [np.abs(mel - whole) for (mel, _), whole in zip(results, exact, strict=True)]
+    blocks = [model.config.clock.num_blocks(len(codes)) for codes in sequences]
+    for name, text in settings.items():
+        results = [render(model, codes, None, i, parse_setting(text)) for i, codes in enumerate(sequences)]
+        errors = [np.abs(result.mel - whole) for result, whole in zip(results, exact, strict=True)]
         size = model.config.dit.block_size
         worst = max(error[i : i + size].mean() for error in errors for i in range(0, len(error), size))
         row = {
@@ -62,7 +62,7 @@ def run(model: Token2Wav, sequences: Sequence[np.ndarray], flow: Flow) -> dict[s
             "log_mel_l1": float(np.concatenate(errors).mean()),
             "worst_block_l1": float(worst),
             "largest": float(max(error.max() for error in errors)),
-            "work": float(np.mean([work for _, work in results])),
+            "work": float(np.mean([r.evaluated_blocks / own for r, own in zip(results, blocks, strict=True)])),
         }
         rows.append(row)
         figures = f"log-mel L1 {row['log_mel_l1']:.1e}, worst block {row['worst_block_l1']:.1e}"
@@ -71,8 +71,7 @@ def run(model: Token2Wav, sequences: Sequence[np.ndarray], flow: Flow) -> dict[s
         "what": "log-mel distance to the offline result, and evaluated blocks per emitted block",
         "sequences": [len(codes) for codes in sequences],
         "flow": flow,
-        "first_chunk_codes": FIRST_CODES,
-        "chunk_codes": CHUNK_CODES,
+        "chunk_blocks": OWN_BLOCKS,
         "offline_log_mel": _spread(np.concatenate(exact)),
         "rows": rows,
     }
@@ -81,28 +80,3 @@ def run(model: Token2Wav, sequences: Sequence[np.ndarray], flow: Flow) -> dict[s
 def _spread(mel: np.ndarray) -> dict[str, float]:
     """Beside which distances are to be read; weights that lose their variance would show here."""
     return {"mean": float(mel.mean()), "std": float(mel.std()), "std_over_time": float(mel.std(0).mean())}
-
-
-def _look_ahead(blocks: int | str) -> Solve:
-    def solve(model: Token2Wav, codes: np.ndarray, seed: int, flow: Flow) -> tuple[np.ndarray, float]:
-        emissions = {"look_ahead": blocks, "first_chunk_codes": FIRST_CODES, "chunk_codes": CHUNK_CODES}
-        stream = model.stream(seed=seed, **emissions, **flow)
-        mel = np.concatenate([chunk.mel for chunk in (*stream.feed(codes), *stream.finish())])
-        return mel, stream.evaluated_blocks / (model.config.clock.num_blocks(len(codes)) * stream.evaluations)
-
-    return solve
-
-
-def windowed(model: Token2Wav, codes: np.ndarray, seed: int, flow: Flow) -> tuple[np.ndarray, float]:
-    """Every window a sequence of its own, from the same noise; what lies outside its own frames is thrown away."""
-    clock, mel_dim = model.config.clock, model.config.dit.mel_dim
-    frames, repeats = clock.num_frames(len(codes)), clock.frames_per_code
-    noise = seeded_noise(seed, frames, mel_dim)
-    parts, evaluated = [], 0
-    for start in range(0, frames, OWN):
-        stop = min(start + OWN, frames)
-        first, last = max(start - PAST, 0), min(stop + FUTURE, frames)
-        mel = model(codes[first // repeats : last // repeats], noise=noise[first:last], **flow).mel
-        parts.append(mel[start - first : stop - first])
-        evaluated += clock.num_blocks((last - first) // repeats)
-    return np.concatenate(parts), evaluated / clock.num_blocks(len(codes))

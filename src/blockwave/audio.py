@@ -84,6 +84,16 @@ def check_samples(samples: np.ndarray) -> None:
         )
 
 
+def check_mel(mel: np.ndarray) -> None:
+    """Raises AudioError unless ``mel`` [T, M] is finite; the vocoder clamps, so its sound may not show it."""
+    finite = np.isfinite(mel).all(-1)
+    if not finite.all():
+        raise AudioError(
+            f"mel: got NaN or infinity in {int((~finite).sum())} of {len(mel)} frames, expected finite numbers; check "
+            "guidance, the checkpoint's weights, the voice and the noise"
+        )
+
+
 def is_silent(samples: np.ndarray) -> bool:
     """Whether nothing of the sound is left in 16 bits."""
     return not to_pcm16(samples).any()

@@ -283,7 +283,7 @@ def is_batch(codes: Any) -> bool:
 
 def _holds_truth_values(codes: Any) -> bool:
     """Whether a list mixes True and False with its numbers, which numpy would count as 1 and 0."""
-    return isinstance(codes, list | tuple) and any(isinstance(code, bool) for code in codes)
+    return isinstance(codes, list | tuple) and any(isinstance(code, bool | np.bool_) for code in codes)
 
 
 def _dtype_name(array: np.ndarray) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.architecture import rules
 
-CODE_FOLDERS = ("src", "tests", "benchmarks", "examples", "docs")
+CODE_FOLDERS = ("src", "tests", "benchmarks", "examples", "docs", "recipes")
 SKIPPED_FOLDERS = frozenset(
     {".git", ".venv", "build", "dist", "__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis"}
 )

@@ -85,8 +85,8 @@ CODES = {
     "too long": codes(
         "x.txt",
         b"5 " * 16385,
-        "got 16385 codes = 32770 mel frames, expected at most max_position_embeddings = 32768 frames; split the "
-        "sequence or set max_duration_s",
+        "got 16385 codes = 32770 mel frames, expected at most max_position_embeddings = 32768 frames; set "
+        "max_duration_s, or ask for any length",
     ),
     "family": codes(
         "x.json",

@@ -111,8 +111,8 @@ SOUNDS = {
 }
 
 OTHERS = {
-    "demo count": Bad("demo --count 0", 2, "count: got 0, expected 1 to 30"),
-    "demo count, too many": Bad("demo --count 31", 2, "count: got 31, expected 1 to 30"),
+    "demo count": Bad("demo --count 0", 2, "count: got 0, expected 1 to 50"),
+    "demo count, too many": Bad("demo --count 51", 2, "count: got 51, expected 1 to 50"),
     "bench codes": Bad("bench stage --codes 0", 2, "codes: got 0, expected an integer >= 1"),
     "bench device": Bad(
         "bench stage --device abacus", 2, "device: got 'abacus', expected a device of this machine (...)"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import bad_codes, bad_sounds, bad_uses
+from tests.cli import bad_codes, bad_quality, bad_sounds, bad_uses
 from tests.cli.bad import Bad
 from tests.cli.conftest import tree
 
@@ -22,6 +22,8 @@ TABLE = {
         ("other", bad_uses.OTHERS),
         ("sound", bad_sounds.SOUNDS),
         ("measurement", bad_sounds.OTHERS),
+        ("comparison", bad_quality.COMPARISONS),
+        ("study", bad_quality.STUDIES),
     )
     for name, row in rows.items()
 }

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -107,3 +110,14 @@ def test_make_checkpoint(run, place):
     assert Path("m/model-00002-of-00003.safetensors").read_bytes() != first
     assert run("make-checkpoint", "m", "--force", "--shards", 3, "--seed", 5).code == 0
     assert Path("m/model-00002-of-00003.safetensors").read_bytes() == first
+
+
+@pytest.mark.parametrize(("given", "told"), [(None, "1000"), ("7", "7")])
+def test_threads_do_not_wait_long_unless_told(given, told):
+    """Set before torch is loaded, which reads it once; a value from outside stays."""
+    environment = {name: value for name, value in os.environ.items() if name != "GOMP_SPINCOUNT"}
+    if given is not None:
+        environment["GOMP_SPINCOUNT"] = given
+    script = "import sys; from blockwave.cli import main; assert 'torch' not in sys.modules; main(['doctor', '--json'])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    assert json.loads(done.stdout)["threads"]["waits"] == f"GOMP_SPINCOUNT={told}"

@@ -30,11 +30,11 @@ def models():
 def test_sounds_the_same_in_transformers(models, reference, index: int):
     """Within 1e-5 of the maximum, unless transformers' float32 itself is further than that from float64.
 
-    The voice's vocoder amplifies the rounding of the mel: of the three shortest sentences one is 1.3e-5 off in
+    The voice's vocoder amplifies the rounding of the mel: of the three shortest plain sentences one is 1.3e-5 off in
     transformers and 5e-6 here. Then this engine has to be the nearer one, and within the bound.
     """
     ours, exact_model = models
-    sentence = sorted(held_out(), key=lambda sentence: len(sentence.codes))[index]
+    sentence = sorted(held_out()[:30], key=lambda sentence: len(sentence.codes))[index]
     speech, exact = (model(sentence.codes, seed=0) for model in (ours, exact_model))
     mel, wave = reference_speech(reference, sentence.codes.tolist(), ours.voice(), seed=0)
     assert 0.05 < np.abs(wave).max() < 1
@@ -58,9 +58,7 @@ def test_what_ships_agrees_with_itself():
     model = Token2Wav.from_pretrained()
     assert model.voice().name == "heart"
     assert model.config.codebook == CODEBOOK == Codebook.of_checkpoint(FOLDER, model.config).hash
-    sentences = held_out()
-    assert len(sentences) == 30
-    for sentence in sentences:
+    for sentence in held_out():
         sentence.check_fits(model.config)
         assert sentence.text
         assert sentence.codes.min() >= 1

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,6 +11,11 @@ from contextlib import suppress
 from ..errors import BlockwaveError
 from .exits import CLOSED_PIPE, INTERRUPTED, MISSING, OUTPUT, USAGE, exit_code, one_line
 from .reopen import open_closed_streams
+
+# How often a thread of an operation looks for its next piece of work before it sleeps (libgomp's manual, section 4).
+# libgomp's own 300,000 cost an order of magnitude on a machine with other work: threads wait, on their cores, for one
+# that has lost its core. Read once, when torch is loaded.
+SHORT_WAITS = ("GOMP_SPINCOUNT", "1000")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         advice = 'run: pip install "blockwave[cli]"'
         return _fail(f"the command line needs {error.name}, which is not installed; {advice}", MISSING)
+    os.environ.setdefault(*SHORT_WAITS)
     from .app import app
     from .streams import let_go
 

@@ -9,12 +9,14 @@ import typer
 
 from .. import __version__
 from .bench import bench
+from .compare import compare
 from .demo import demo
 from .doctor import doctor
 from .encode import encode
 from .exits import EPILOG
 from .info import info
 from .make_checkpoint import make_checkpoint
+from .quality import quality
 from .speak import speak
 from .streams import put
 from .timeline import timeline
@@ -34,6 +36,8 @@ app.add_typer(voices, name="voices")
 app.command("info")(info)
 app.command("doctor")(doctor)
 app.command("verify")(verify)
+app.command("compare")(compare)
+app.command("quality")(quality)
 app.command("timeline")(timeline)
 app.add_typer(bench, name="bench")
 app.command("make-checkpoint")(make_checkpoint)

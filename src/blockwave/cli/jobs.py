@@ -75,12 +75,12 @@ def plan(sources: Sequence[str], out: str, asked: str | None) -> list[Job]:
     if len(sources) == 1 and not slash:
         if place.is_dir():
             raise OptionError(f"-o {out}: got a folder, expected a file; say -o {out}/ to write into the folder")
-        _check_writable(place.parent)
+        check_writable(place.parent)
         return [Job(sources[0], place, choose_format(place, asked))]
     if not slash and not place.is_dir():
         raise OptionError(f"-o {out}: got one file for {len(sources)} inputs, expected a folder; say -o DIR/")
     format = choose_format(STREAM, asked or "wav")
-    _check_writable(place)
+    check_writable(place)
     jobs = [Job(source, place / f"{_stem(source)}.{format.name}", format, True) for source in sources]
     taken: dict[Path | None, str] = {}
     for job in jobs:
@@ -96,7 +96,7 @@ def _stem(source: str) -> str:
     return "stdin" if source == STREAM else Path(source).stem
 
 
-def _check_writable(folder: Path) -> None:
+def check_writable(folder: Path) -> None:
     """Whether files can appear in ``folder``, which may itself not be there yet; nothing is created."""
     existing = folder
     while not existing.exists() and existing != existing.parent:

@@ -20,6 +20,7 @@ from ..velocity import DiT, VoiceRows
 from ..velocity.modulation import TimeGrid
 from ..voice import Voice
 from ..waveform import BigVGAN, StreamingVocoder, vocode_into
+from .blame import blamed_on
 from .counters import Counters
 from .emissions import Emissions
 from .executor import Executor
@@ -59,7 +60,7 @@ class Engine:
         self._soundings: dict[Track, Sounding] = {}
         self._lock = FairLock()
         # What has to happen between two batches. Finalisers add to it too, which may run anywhere and must not wait.
-        self._inbox: deque[Callable[[], object]] = deque()
+        self._inbox: deque[tuple[Track, Callable[[], object]]] = deque()
         self._preparing = Lock()
         self._voices: WeakKeyDictionary[Voice, VoiceRows] = WeakKeyDictionary()
         self._time_grid = lru_cache(_KEPT_TIME_GRIDS)(self._make_time_grid)
@@ -76,25 +77,25 @@ class Engine:
         """More codes int64 [n] of a track with their noise [repeats n, M]."""
         with full_float32():
             rows = track.rows_of(torch.from_numpy(codes).to(self.device))
-        self._inbox.append(partial(track.add, rows, noise.to(self.device, self.dtype)))
+        self._inbox.append((track, partial(track.add, rows, noise.to(self.device, self.dtype))))
 
     def close(self, track: Track) -> None:
         """No more codes of the track come."""
-        self._inbox.append(track.close)
+        self._inbox.append((track, track.close))
 
     def add_track(self, track: Track) -> None:
         """From the next batch on the track's blocks run as they become ready; their frames stay with the track."""
-        self._inbox.append(partial(self.scheduler.add, track))
+        self._inbox.append((track, partial(self.scheduler.add, track)))
 
     def add_live(self, track: Track) -> Sounding:
         """As :meth:`add_track`; the frames become sound as they come."""
         sounding = Sounding(track, self._streaming_vocoder, self.config.sample_rate)
-        self._inbox.append(partial(self._open, sounding))
+        self._inbox.append((track, partial(self._open, sounding)))
         return sounding
 
     def remove(self, track: Track) -> None:
         """The track's place is free before the next batch."""
-        self._inbox.append(partial(self._forget, track))
+        self._inbox.append((track, partial(self._forget, track)))
 
     def settle(self) -> None:
         """Waits until what was asked for has taken effect."""
@@ -102,7 +103,7 @@ class Engine:
             self._take_in()
 
     def advance(self, sounding: Sounding) -> bool:
-        """Runs one batch for the sake of a live stream; False where it has a chunk to read, or nothing that may run.
+        """Runs one batch for the sake of a live stream, unless it has a chunk to read; False where nothing may run.
 
         Raises:
             BlockwaveError: its sound is not finite, or a batch of it failed.
@@ -110,7 +111,7 @@ class Engine:
         with self._lock:
             self._take_in()
             if sounding.ready:
-                return False
+                return True
             if sounding.fault is not None:
                 raise sounding.fault
             check_sound(sounding.track)
@@ -159,13 +160,9 @@ class Engine:
             self._drop_failed()
 
     def _sound(self, soundings: list[Sounding]) -> None:
-        started_s, before, done = time.perf_counter(), sum(s.num_samples for s in soundings), False
-        try:
+        started_s, before = time.perf_counter(), sum(s.num_samples for s in soundings)
+        with blamed_on(*(sounding.track for sounding in soundings)):  # some may have lost frames
             sound(self._streaming_vocoder, soundings)
-            done = True
-        finally:
-            for sounding in soundings:
-                sounding.track.is_broken |= not done  # some have lost frames
         for sounding in soundings:
             if sounding.is_over and sounding.fault is None:
                 self.counters.streams_finished += 1
@@ -182,7 +179,9 @@ class Engine:
     @torch.inference_mode()
     def _take_in(self) -> None:
         while self._inbox:
-            self._inbox.popleft()()
+            track, action = self._inbox.popleft()
+            with blamed_on(track):
+                action()
 
     def _open(self, sounding: Sounding) -> None:
         self.scheduler.add(sounding.track)
@@ -215,6 +214,10 @@ class Engine:
 
 
 def check_sound(*tracks: Track) -> None:
-    """Raises BlockwaveError where a batch of one of the tracks failed, in whatever thread that was."""
-    if any(track.is_broken for track in tracks):
-        raise BlockwaveError("engine: a batch failed before this request was done, see the error there; ask again")
+    """Raises BlockwaveError where something ended one of the tracks, in whatever thread that was."""
+    for track in tracks:
+        if track.failure is not None:
+            what = f"{type(track.failure).__name__}: {track.failure}".rstrip(": ")
+            raise BlockwaveError(
+                f"engine: a batch failed before this request was done ({what}); ask again"
+            ) from track.failure

@@ -27,20 +27,24 @@ class FairLock:
             gate = Lock()
             gate.acquire()
             self._waiting.append(gate)
+        is_ours = False
         try:
-            gate.acquire()
-        except BaseException:  # an interrupt while waiting: leave the queue, or pass on what was just handed over
-            with self._guard:
-                if gate in self._waiting:
-                    self._waiting.remove(gate)
-                else:
-                    self._hand_over()
-            raise
+            is_ours = gate.acquire()
+        finally:
+            if not is_ours:  # interrupted: leave the queue, or pass on what was just handed over
+                self._give_up(gate)
         return self
 
     def __exit__(self, *exception: object) -> None:
         with self._guard:
             self._hand_over()
+
+    def _give_up(self, gate: Lock) -> None:
+        with self._guard:
+            if gate in self._waiting:
+                self._waiting.remove(gate)
+            else:
+                self._hand_over()
 
     def _hand_over(self) -> None:
         if self._waiting:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ..codes import CodeReader
 from ..errors import CodesError, OptionError
@@ -54,9 +56,9 @@ class SpeechStream:
         self._engine, self._reader = engine, reader
         self._track = engine.track(voice, flow, guidance, emissions)
         self._generator = torch.Generator("cpu").manual_seed(seed)
-        self._queue: list[np.ndarray] = []
+        self._queue: deque[np.ndarray] = deque()
         self._mutex = Lock()
-        self._num_codes = self._num_handed_on = self._frames_read = 0
+        self._num_codes = self._num_handed_on = self._num_handovers = self._frames_read = 0
         self._closing = self._closed = self._cancelled = False
         self._sounding = engine.add_live(self._track)
         # A stream that nobody holds any more frees its place.
@@ -87,12 +89,13 @@ class SpeechStream:
         Raises:
             CodesError: an illegal id or a wrong shape; the stream goes on as if the call had not been made.
         """
-        self._check_open()
-        values = self._reader.read(codes)
-        self._num_codes += len(values)
-        if len(values):
-            self._queue.append(values)
-            self._hand_on_early()
+        with self._mutex:
+            self._check_open()
+            values = self._reader.read(codes)
+            self._num_codes += len(values)
+            if len(values):
+                self._queue.append(values)
+        self._hand_on_early()
         return self._chunks()
 
     def finish(self) -> Iterator[SpeechChunk]:
@@ -101,11 +104,12 @@ class SpeechStream:
         Raises:
             CodesError: no code was ever fed.
         """
-        self._check_open()
-        if not self._num_codes:
-            self.cancel()
-            raise CodesError("codes: got an empty stream, expected at least one code before it is finished")
-        self._closing = True
+        with self._mutex:
+            self._check_open()
+            if not self._num_codes:
+                self.cancel()
+                raise CodesError("codes: got an empty stream, expected at least one code before it is finished")
+            self._closing = True
         self._hand_on_early()
         return self._chunks()
 
@@ -113,7 +117,7 @@ class SpeechStream:
         """The sound of a whole iterable of codes, or of pieces of codes, as it comes; finishes the stream."""
         try:
             for piece in codes:
-                yield from self.feed(piece if np.ndim(piece) else [piece])
+                yield from self.feed(_piece(piece))
             yield from self.finish()
         finally:
             self.cancel()
@@ -123,7 +127,7 @@ class SpeechStream:
         thread = ThreadPoolExecutor(1, "blockwave-stream")
         try:
             async for piece in codes:
-                async for chunk in _in_thread(thread, self.feed, piece if np.ndim(piece) else [piece]):
+                async for chunk in _in_thread(thread, self.feed, _piece(piece)):
                     yield chunk
             async for chunk in _in_thread(thread, self.finish):
                 yield chunk
@@ -152,12 +156,13 @@ class SpeechStream:
 
     def _chunks(self) -> Iterator[SpeechChunk]:
         while not self._cancelled:
+            handovers = self._num_handovers
             worked = self._engine.advance(self._sounding)
             while (chunk := self._next()) is not None:
                 worked = True
                 yield chunk
-            if not worked and not self._hand_on():
-                return
+            if not worked and not self._hand_on() and handovers == self._num_handovers:
+                return  # and no other reader has handed on anything since
 
     def _next(self) -> SpeechChunk | None:
         with self._mutex:
@@ -183,19 +188,29 @@ class SpeechStream:
             return self._hand_on_one()
 
     def _hand_on_one(self) -> bool:
-        if self._queue:
-            head, rest = self._queue[0][: self.PIECE_CODES], self._queue[0][self.PIECE_CODES :]
-            self._queue[:1] = [rest] if len(rest) else []
-            frames = self._track.dit.config.repeats * len(head)
-            noise = torch.randn(frames, self._track.dit.config.mel_dim, generator=self._generator)
-            self._engine.add_codes(self._track, head, noise)
-            self._num_handed_on += len(head)
-            return True
-        if self._closing and not self._closed:
+        dit = self._engine.config.dit
+        try:
+            whole = self._queue.popleft()
+        except IndexError:  # asked this way, since a cancellation may empty it at any moment
+            if not self._closing or self._closed:
+                return False
             self._engine.close(self._track)
             self._closed = True
-            return True
-        return False
+        else:
+            head, rest = whole[: self.PIECE_CODES], whole[self.PIECE_CODES :]
+            if len(rest):
+                self._queue.appendleft(rest)
+            noise = torch.randn(dit.repeats * len(head), dit.mel_dim, generator=self._generator)
+            self._engine.add_codes(self._track, head, noise)
+            self._num_handed_on += len(head)
+        self._num_handovers += 1
+        return True
+
+
+def _piece(codes: Any) -> Any:
+    """A single code as a piece; everything else as it is, whatever it may be."""
+    is_single = isinstance(codes, int | np.integer) or (isinstance(codes, np.ndarray | Tensor) and codes.ndim == 0)
+    return [codes] if is_single else codes
 
 
 async def _in_thread(

@@ -79,7 +79,7 @@ def check_guidance(guidance: float) -> float:
 
 
 def _is_finite_number(value: object) -> bool:
-    if not isinstance(value, int | float | np.number) or isinstance(value, bool):
+    if not isinstance(value, int | float | np.floating | np.integer) or isinstance(value, bool):
         return False
     try:
         return math.isfinite(value)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import OptionError
+from .blame import blamed_on
 from .counters import Counters
 from .executor import Executor, Task
 from .plan import Shape
@@ -91,33 +92,32 @@ class Scheduler:
         return len(self._turns)
 
     def step(self) -> bool:
-        """Runs one batch; False where no track has a block that may run."""
+        """Runs one batch; False where no track has a block that may run. What fails ends the tracks of the batch."""
         segment, chosen, room = self._choose()
         if segment is None:
             return False
         # Where no block of the batch waits for one outside it, the evaluation runs through.
         whole = segment == 0 and all(track.is_whole(blocks) for track, blocks in chosen.items())
         tasks = [track.task(block) for track, blocks in chosen.items() for block in blocks]
-        started_s, ran = time.perf_counter(), False
+        started_s = time.perf_counter()
         try:
-            self.executor.run(segment, tasks, to_the_end=whole)
-            ended_s = time.perf_counter()
-            self._record(started_s, ended_s, segment, chosen, tasks)
-            for track, blocks in chosen.items():
-                track.usage.ran(started_s, ended_s)
-                track.did(blocks, self.shape.segments if whole else 1)
-                self._turns[track] = replace(self._turns[track], started=True, last_step=self._step)
-            ran = True
+            with blamed_on(*chosen):
+                self.executor.run(segment, tasks, to_the_end=whole)
+                ended_s = time.perf_counter()
+                self._record(started_s, ended_s, segment, chosen, tasks)
+                for track, blocks in chosen.items():
+                    track.usage.ran(started_s, ended_s)
+                    track.did(blocks, self.shape.segments if whole else 1)
+                    self._turns[track] = replace(self._turns[track], started=True, last_step=self._step)
+                self.counters.flow_s += ended_s - started_s
         finally:
-            if not ran:  # their states are half written: these streams end here, all others go on
-                for track in chosen:
-                    track.is_broken = True
+            for track in chosen:
+                if track.is_broken:
                     self.remove(track)
         self._step += 1
         self.counters.batches += 1
         self.counters.tasks += len(tasks)
         self.counters.blocks += self.max_blocks - room
-        self.counters.flow_s += ended_s - started_s
         return True
 
     def _choose(self) -> tuple[int | None, dict[Track, list[int]], int]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..audio import check_samples
+from ..audio import check_mel, check_samples
 from ..errors import AudioError, BlockwaveError
 from ..speech import SpeechChunk, StreamTimings
 from ..waveform import StreamingVocoder, StreamState
@@ -88,6 +88,7 @@ class Sounding:
             new, self._num_early = early, len(early)
         wave, mel = (x.to("cpu", torch.float32).numpy() for x in (new, emission.mel))
         try:
+            check_mel(mel)
             if len(wave):
                 check_samples(wave)
         except AudioError as error:
@@ -129,7 +130,9 @@ def sound(vocoder: StreamingVocoder, soundings: Sequence[Sounding]) -> None:
         if sounding.wants_early(samples, emission)
     ]
     early = vocoder.push_many([(made[i][1], taken[i][1].beyond, False) for i in wanting])
-    early_of = {i: samples for i, (samples, _) in zip(wanting, early, strict=True)}
+    # No more than the emission's own frames: what lies beyond is still to be solved again, with more in sight.
+    rate = vocoder.model.config.samples_per_frame
+    early_of = {i: said[: len(taken[i][1].mel) * rate] for i, (said, _) in zip(wanting, early, strict=True)}
     for i, (sounding, (samples, state), (_, emission, _)) in enumerate(zip(soundings, made, taken, strict=True)):
         sounding.give(samples, state, emission, early_of.get(i))
     ended_s = time.perf_counter()

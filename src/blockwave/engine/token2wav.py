@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..audio import check_samples
+from ..audio import check_mel, check_samples
 from ..codes import CodeReader, check_duration, is_batch
 from ..errors import OptionError
 from ..mel.noise import check_seed, fresh_seed, seeded_noise
@@ -217,7 +217,7 @@ class Token2Wav:
         emissions = Emissions(
             whole_blocks("first_chunk_codes", first_chunk_codes, self.config.clock, 1),
             whole_blocks("chunk_codes", chunk_codes, self.config.clock, 3),
-            None if look_ahead == EXACT else look_ahead_blocks(look_ahead),
+            None if isinstance(look_ahead, str) and look_ahead == EXACT else look_ahead_blocks(look_ahead),
             # Twice the least window: enough blocks under way to fill batches.
             2 * len(stages_of(flow)) * max(len(dit.look_ahead_layers), 1) + 2,
         )
@@ -254,6 +254,7 @@ class Token2Wav:
 
     def _speech(self, request: Request, rendering: Rendering) -> Speech:
         samples, mel = (x.to("cpu", torch.float32).numpy() for x in (rendering.samples, rendering.mel))
+        check_mel(mel)
         check_samples(samples)
         return Speech(
             samples=samples,

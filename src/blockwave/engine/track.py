@@ -76,7 +76,8 @@ class Track:
         self.finished: deque[Emission] = deque()  # in order, not yet taken
         self.evaluated_blocks = 0  # block evaluations of the conditional branch, as a measure of work
         self.usage = Usage()
-        self.is_closed = self.is_broken = False
+        self.is_closed = False
+        self.failure: BaseException | None = None  # what ended the track before its time
         self._noise: dict[int, Tensor] = {}
         self._constants: dict[int, list[Tensor]] = {}
         self._pending: list[tuple[Tensor, Tensor]] = []
@@ -93,6 +94,10 @@ class Track:
     @property
     def is_done(self) -> bool:
         return self.is_closed and self._first_unfinished >= self.num_blocks
+
+    @property
+    def is_broken(self) -> bool:
+        return self.failure is not None
 
     @property
     def emitted_blocks(self) -> int:

@@ -49,7 +49,7 @@ def find_solver(name: str) -> Tableau:
     Raises:
         OptionError: an unknown name.
     """
-    if name not in SOLVERS:
+    if not isinstance(name, str) or name not in SOLVERS:
         raise OptionError(f"solver: got {name!r}, expected one of {sorted(SOLVERS)}")
     return SOLVERS[name]
 

@@ -43,7 +43,7 @@ class Comparison:
 
 def largest_difference(ours: np.ndarray, reference: np.ndarray) -> float:
     """max |a - b| over equal shapes."""
-    _check_shapes(ours, reference)
+    check_shapes(ours, reference)
     return float(np.abs(ours.astype(np.float64) - reference.astype(np.float64)).max())
 
 
@@ -54,7 +54,7 @@ def share_of_largest(ours: np.ndarray, reference: np.ndarray) -> float:
 
 def correlation(ours: np.ndarray, reference: np.ndarray) -> float:
     """Pearson's correlation of two waveforms [L]; 1 for equal ones, also where both are constant."""
-    _check_shapes(ours, reference)
+    check_shapes(ours, reference)
     a, b = (x.astype(np.float64) - x.mean(dtype=np.float64) for x in (ours, reference))
     norm = np.sqrt((a @ a) * (b @ b))
     if norm == 0:
@@ -81,6 +81,7 @@ def compare(
     ]
 
 
-def _check_shapes(ours: np.ndarray, reference: np.ndarray) -> None:
+def check_shapes(ours: np.ndarray, reference: np.ndarray) -> None:
+    """Raises OptionError unless both have the same shape and something in it."""
     if ours.shape != reference.shape or ours.size == 0:
         raise OptionError(f"comparison: got shapes {list(ours.shape)} and {list(reference.shape)}, expected equal ones")

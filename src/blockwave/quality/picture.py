@@ -37,6 +37,35 @@ def save_mel_picture(path: Path, mel: np.ndarray, block_frames: int, title: str 
     return _save(figure, path)
 
 
+def save_comparison_picture(
+    path: Path, ours: np.ndarray, reference: np.ndarray, block_frames: int, names: tuple[str, str]
+) -> Path:
+    """Draws two mels [T, M] and what the first has more than the second, one above the other, as PNG.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    frames, bins = reference.shape
+    difference = ours.astype(np.float64) - reference.astype(np.float64)
+    largest = max(float(np.abs(difference).max()), np.finfo(np.float32).eps)
+    figure = _figure(min(max(5.0, frames / 40), 60.0), 7.5)
+    scale = {"vmin": min(ours.min(), reference.min()), "vmax": max(ours.max(), reference.max()), "cmap": "magma"}
+    panels = figure.subplots(3, 1, sharex=True)
+    for panel, mel, title, colours, label in (
+        (panels[0], ours, names[0], scale, "natural log magnitude"),
+        (panels[1], reference, names[1], scale, "natural log magnitude"),
+        (panels[2], difference, "difference", {"vmin": -largest, "vmax": largest, "cmap": "RdBu_r"}, "first - second"),
+    ):
+        place = (0, frames / _FRAMES_PER_S, 0, bins)
+        image = panel.imshow(mel.T, origin="lower", aspect="auto", extent=place, **colours)
+        for border in range(block_frames, frames, block_frames):
+            panel.axvline(border / _FRAMES_PER_S, color="grey", linewidth=0.4, alpha=0.6)
+        panel.set(ylabel="mel bin", title=title)
+        figure.colorbar(image, ax=panel, label=label)
+    panels[-1].set(xlabel="seconds (lines: blocks)")
+    return _save(figure, path)
+
+
 def save_timeline_picture(path: Path, records: Sequence[BatchRecord]) -> Path:
     """Draws blocks over time: a bar for every task, its colour the evaluation, one panel for every stream.
 

@@ -26,7 +26,8 @@ def rotary_table(
 
 def rotate_in_place(x: Tensor, cos: Tensor, sin: Tensor) -> None:
     """Turns x [F, ..., D] by the angles of ``rotary_table``, in half-split channel order, writing into x."""
-    first, second = x.chunk(2, dim=-1)
+    half = x.shape[-1] // 2
+    first, second = x[..., :half], x[..., half:]  # not chunk, whose results autograd does not let be written to
     turned = (first * cos - second * sin, second * cos + first * sin)
     first.copy_(turned[0])
     second.copy_(turned[1])

@@ -69,11 +69,15 @@ def test_an_interrupt_while_waiting_leaves_the_queue():
             done.wait(30)
 
     thread = threading.Thread(target=hold)
-    thread.start()
-    wait_for(lambda: lock._is_held)
-    with pytest.raises(KeyboardInterrupt), lock:
-        pass
-    done.set()
-    thread.join()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    try:
+        thread.start()
+        wait_for(lambda: lock._is_held)
+        with pytest.raises(KeyboardInterrupt), lock:
+            pass
+    finally:
+        signal.signal(signal.SIGINT, before)
+        done.set()
+        thread.join()
     with lock:
         assert not lock._waiting

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from blockwave import AudioError, BlockwaveError, Token2Wav
+from blockwave import AudioError, BlockwaveError, CodesError, OptionError, Token2Wav
 from blockwave.engine import Engine
 from blockwave.engine import engine as engine_module
+from blockwave.engine.executor import Executor
 from blockwave.engine.live import SpeechStream
 from blockwave.waveform import receptive_field, vocode
 from blockwave.weights.make import make_checkpoint
@@ -78,6 +79,28 @@ def test_early_sound_is_that_of_a_stream_that_ends_there(model: Token2Wav):
     assert worst(first.samples, final) < 1e-3
 
 
+@pytest.mark.parametrize("look_ahead", [2, 3])
+def test_early_sound_is_that_of_the_emission(model: Token2Wav, look_ahead: int):
+    """With more look-ahead it is as near as the look-ahead promises, and frames beyond the emission wait."""
+    codes = codes_of(120)
+    stream = model.stream(seed=3, steps=2, look_ahead=look_ahead)
+    (first,) = stream.feed(codes[: 12 * (1 + look_ahead)])
+    assert 0 < len(first.samples) <= 24 * model.config.vocoder.samples_per_frame
+    whole = joined([first, *stream.feed(codes[12 * (1 + look_ahead) :]), *stream.finish()])
+    assert len(whole) == 120 * 480
+    assert worst(first.samples, model(codes, seed=3, steps=2).samples[: len(first.samples)]) <= 1e-4
+
+
+def test_a_chunk_to_read_is_not_the_end_of_the_work(model: Token2Wav):
+    """Two threads may read one stream: whoever finds that the other took the chunk goes on."""
+    stream = model.stream(seed=0, steps=2)
+    sound = stream.feed(codes_of(100))
+    while not stream._sounding.ready:
+        assert model.engine.advance(stream._sounding)
+    assert model.engine.advance(stream._sounding)
+    assert len(joined([*sound, *stream.finish()])) == 48_000
+
+
 def test_a_large_emission_comes_in_pieces(model: Token2Wav):
     codes = codes_of(600)
     stream = model.stream(seed=1, steps=2, first_chunk_codes=600, look_ahead=0)
@@ -136,8 +159,9 @@ def test_a_failed_batch_of_the_vocoder_ends_its_streams_only(model: Token2Wav, m
         raise MemoryError
 
     monkeypatch.setattr(engine_module, "sound", strike)
-    with pytest.raises(MemoryError):
+    with pytest.raises(BlockwaveError, match=r"a batch failed before this request was done \(MemoryError\)") as caught:
         list(sound)
+    assert isinstance(caught.value.__cause__, MemoryError)
     monkeypatch.undo()
     with pytest.raises(BlockwaveError, match="a batch failed before this request was done"):
         list(stream.finish())
@@ -166,3 +190,53 @@ def test_reading_one_stream_does_not_wait_for_the_work_of_others(model: Token2Wa
     list(short.feed(codes_of(24)))
     assert long._track.may_run
     long.cancel()
+
+
+def test_whoever_runs_a_batch_does_not_get_the_error_of_another(model: Token2Wav, monkeypatch: pytest.MonkeyPatch):
+    good, bad = model.stream(seed=0, steps=2), model.stream(seed=1, steps=2)
+    bad_sound = bad.feed(codes_of(100))
+    run = Executor.run
+
+    def striking(executor: Executor, index: int, tasks, **options: bool) -> None:
+        if any(task.solve is bad._track.solve for task in tasks):
+            raise RuntimeError("the other one")
+        run(executor, index, tasks, **options)
+
+    monkeypatch.setattr(Executor, "run", striking)
+    model.engine.step()  # the bad one alone, so that it does not share a batch
+    assert len(joined([*good.feed(codes_of(100)), *good.finish()])) == 48_000
+    with pytest.raises(BlockwaveError, match="RuntimeError: the other one"):
+        list(bad_sound)
+    assert model.engine.counters.streams_failed == 1
+
+
+def test_codes_that_cannot_be_taken_in_end_their_own_stream(model: Token2Wav, monkeypatch: pytest.MonkeyPatch):
+    stream = model.stream(seed=0, steps=2)
+
+    def strike(*arguments: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(stream._track, "add", strike)
+    sound = stream.feed(codes_of(50))
+    assert len(model(codes_of(20), seed=0, steps=2).samples) == 9600
+    with pytest.raises(BlockwaveError, match="MemoryError"):
+        list(sound)
+    assert len(model.engine.scheduler) == 0
+
+
+def test_a_mel_that_is_not_finite_is_told_though_the_vocoder_clamps(model: Token2Wav):
+    with pytest.raises(AudioError, match=r"mel: got NaN or infinity in \d+ of 28 frames"):
+        model(codes_of(14), seed=1, steps=2, solver="euler", guidance=1e38)
+    stream = model.stream(seed=1, steps=2, solver="euler", guidance=1e38)
+    with pytest.raises(AudioError, match="mel: got NaN or infinity"):
+        joined([*stream.feed(codes_of(14)), *stream.finish()])
+
+
+def test_odd_values_get_the_usual_errors(model: Token2Wav):
+    with pytest.raises(CodesError):
+        list(model.stream(steps=2).over([[[1], [1, 2]]]))
+    with pytest.raises(CodesError, match="bool"):
+        model.stream(steps=2).feed([1, np.True_])
+    for options in ({"look_ahead": np.array([1, 2])}, {"solver": []}, {"guidance": np.complex64(1)}):
+        with pytest.raises(OptionError, match=next(iter(options))):
+            model.stream(**options)

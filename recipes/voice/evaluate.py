@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judges a voice on the held-out sentences: source, copy synthesis (mel to vocoder), full chain (codes to sound).
+
+python evaluate.py --data data --voice voice --out runs/voice.json --whisper DIR
+python evaluate.py --data data --voice voice --vocoder runs/vocoder/last.pt --count 12 --curve results/curve.csv
+
+--vocoder puts a checkpoint of the training in the place of the voice's vocoder. --whisper is a folder with a
+faster-whisper model; without it no words are counted. The mels of the flow are kept in --mels, since they do not depend
+on the vocoder. Figures that compare with the source do so sample by sample: both have the same 480 samples per code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import settings
+import soundfile
+import soxr
+import torch
+import vocoder as voc
+from corpus import WAVE_RATE, Corpus
+from losses import AlignedLoss
+
+from blockwave import Token2Wav
+from blockwave.encoder.log_mel import reference_mel
+from blockwave.encoder.sound import Sound
+from blockwave.quality.lines import frame_lines, voiced_windows
+
+STAGES = ("source", "copy", "full")
+BANDS = ((1000, 2000), (2000, 3000), (3000, 4000), (4000, 6000), (6000, 8000))
+UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+).split()
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+
+
+def spell(match: re.Match[str]) -> str:
+    number = int(match.group())
+    if number >= 100:
+        return match.group()
+    tens, units = divmod(number, 10)
+    return UNITS[number] if number < 20 else TENS[tens - 2] + (f" {UNITS[units]}" if units else "")
+
+
+def plain(text: str) -> str:
+    """Lower case, numbers below 100 and percent signs as words, no punctuation."""
+    text = re.sub(r"\d+", spell, text.lower().replace("%", " percent"))
+    return re.sub(r"\s+", " ", re.sub(r"[^a-z0-9' ]", " ", text)).strip()
+
+
+def load_vocoder(path: Path, raw: bool = False) -> tuple[Callable[[np.ndarray], np.ndarray], int, float]:
+    """The averaged weights of a training checkpoint as mel -> wave, with its step and hours."""
+    state = torch.load(path, weights_only=True)
+    model = voc.make(**state["shape"])
+    model.load_state_dict(state["model" if raw else "ema"])
+    model = voc.fuse(model).eval()
+
+    @torch.no_grad()
+    def render(mel: np.ndarray) -> np.ndarray:
+        return voc.vocode(model, torch.from_numpy(mel[None])).clamp(-1, 1)[0].numpy()
+
+    return render, state["step"], state["seconds"] / 3600
+
+
+def engine_vocoder(voice: Token2Wav) -> Callable[[np.ndarray], np.ndarray]:
+    @torch.no_grad()
+    def render(mel: np.ndarray) -> np.ndarray:
+        return voice.engine.vocoder(torch.from_numpy(mel[None]))[0].numpy()
+
+    return render
+
+
+class Judge:
+    """Figures of one sentence against its source."""
+
+    def __init__(self, whisper: str | None) -> None:
+        from pesq import pesq
+        from pystoi import stoi
+
+        self.pesq, self.stoi, self.whisper, self.aligned = pesq, stoi, None, AlignedLoss()
+        if whisper:
+            from faster_whisper import WhisperModel
+
+            self.whisper = WhisperModel(whisper, device="cpu", compute_type="float32", cpu_threads=1)
+
+    def figures(self, wave: np.ndarray, source: np.ndarray) -> dict[str, float]:
+        windows = voiced_windows(source, WAVE_RATE)
+        out = {"lines_db": frame_lines(wave, WAVE_RATE, windows=windows)}
+        for band in BANDS:
+            out[f"lines_{band[0] // 1000}_{band[1] // 1000}_khz_db"] = frame_lines(
+                wave, WAVE_RATE, band=band, windows=windows
+            )
+        low, source_low = (soxr.resample(x, WAVE_RATE, 16000) for x in (wave, source))
+        out["pesq"] = float(self.pesq(16000, source_low, low, "wb"))
+        out["stoi"] = float(self.stoi(source_low, low, 16000))
+        out["level_db"] = float(10 * np.log10(np.mean(wave**2) / np.mean(source**2)))
+        mel, there = (np.maximum(reference_mel(Sound(x, WAVE_RATE), 2), settings.QUIET) for x in (wave, source))
+        out["mel_l1"] = float(np.abs(mel - there).mean())
+        with torch.no_grad():
+            out["coherence"] = 1 - float(self.aligned(torch.from_numpy(wave[None]), torch.from_numpy(source[None])))
+        return out
+
+    def words(self, wave: np.ndarray) -> str:
+        low = soxr.resample(wave, WAVE_RATE, 16000)
+        segments, _ = self.whisper.transcribe(
+            low, language="en", beam_size=1, temperature=0, condition_on_previous_text=False, without_timestamps=True
+        )
+        return plain(" ".join(segment.text for segment in segments))
+
+
+def flow_mels(voice: Token2Wav, test: Corpus, count: int, kept: Path | None) -> list[np.ndarray]:
+    """The flow's mels with the defaults (10 time points, RK4, guidance 0.5), seed = number of the sentence."""
+    mels = []
+    for i in range(count):
+        path = kept / f"{i:02d}.npy" if kept else None
+        if path and path.exists():
+            mels.append(np.load(path))
+            continue
+        mels.append(voice(test.codes(i), seed=i).mel)
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            np.save(path, mels[-1])
+    return mels
+
+
+def main() -> None:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--data", default="data")
+    p.add_argument("--voice", type=Path, help="a voice's folder; the embedded voice if left out")
+    p.add_argument("--vocoder", type=Path)
+    p.add_argument("--raw", action="store_true", help="the last weights instead of their average")
+    p.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES)
+    p.add_argument("--count", type=int, default=30)
+    p.add_argument("--threads", type=int, default=1)
+    p.add_argument("--whisper")
+    p.add_argument("--mels", type=Path)
+    p.add_argument("--waves", type=Path, help="where to keep the sounds")
+    p.add_argument("--out", type=Path)
+    p.add_argument("--curve", type=Path, help="a table that gets one more row per stage")
+    a = p.parse_args()
+    torch.set_num_threads(a.threads)
+    test, voice, judge = Corpus(a.data, "test"), Token2Wav.from_pretrained(a.voice), Judge(a.whisper)
+    render, step, hours = load_vocoder(a.vocoder, a.raw) if a.vocoder else (engine_vocoder(voice), 0, 0.0)
+    mels = None
+    if "full" in a.stages:
+        mels = flow_mels(voice, test, a.count, a.mels)
+    result: dict[str, Any] = {"sentences": a.count, "step": step, "hours": round(hours, 3)}
+    for stage in a.stages:
+        started, rows, heard = time.time(), [], []
+        for i in range(a.count):
+            source = test.wave(i)
+            wave = source if stage == "source" else render(test.mel(i) if stage == "copy" else mels[i])
+            rows.append(judge.figures(wave, source[: len(wave)]))
+            if a.waves:
+                a.waves.mkdir(parents=True, exist_ok=True)
+                soundfile.write(a.waves / f"{stage}_{i:02d}.wav", wave, WAVE_RATE)
+            if a.whisper:
+                heard.append(judge.words(wave))
+        result[stage] = {name: round(float(np.mean([row[name] for row in rows])), 4) for name in rows[0]}
+        if a.whisper:
+            import jiwer
+
+            wanted = [plain(test.text(i)) for i in range(a.count)]
+            result[stage] |= {
+                "wer": round(jiwer.wer(wanted, heard), 4),
+                "cer": round(jiwer.cer(wanted, heard), 4),
+                "words": sum(len(text.split()) for text in wanted),
+                "wrong": [f"{w} | {h}" for w, h in zip(wanted, heard, strict=True) if w != h],
+            }
+        print(
+            stage,
+            {k: v for k, v in result[stage].items() if k != "wrong"},
+            f"{time.time() - started:.0f} s",
+            flush=True,
+        )
+        if a.curve:
+            append(
+                a.curve, {"step": step, "hours": f"{hours:.3f}", "stage": stage, "sentences": a.count}, result[stage]
+            )
+    if a.out:
+        a.out.parent.mkdir(parents=True, exist_ok=True)
+        a.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def append(table: Path, about: dict[str, Any], figures: dict[str, Any]) -> None:
+    row = about | {k: v for k, v in figures.items() if isinstance(v, float) and k not in ("wer", "cer")}
+    new = not table.exists()
+    table.parent.mkdir(parents=True, exist_ok=True)
+    with table.open("a", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if new:
+            writer.writerow(row)
+        writer.writerow(row.values())
+
+
+if __name__ == "__main__":
+    main()
