@@ -23,6 +23,7 @@ from blockwave.engine import Flow
 from blockwave.engine.track import Track
 from blockwave.mel.noise import seeded_noise
 from blockwave.testing import EXACT
+from tests.held import numbers_held
 from tests.least import least_checkpoint
 from tests.look_ahead import look_ahead_mel
 
@@ -140,13 +141,6 @@ def near(got: list[np.ndarray], whole: np.ndarray, complete: bool) -> None:
         assert np.abs(part - whole[: len(part)]).max() <= EXACT * np.abs(whole).max()
 
 
-def numbers_held() -> int:
-    """How many tensors of floating point numbers live in this process. Indices of layouts stay, within bounds."""
-    gc.collect()
-    tensors = (held for held in gc.get_objects() if issubclass(type(held), torch.Tensor))
-    return sum(tensor.is_floating_point() for tensor in tensors)
-
-
 class Users:
     """People with plans at one model; chance decides who does what next."""
 
@@ -256,7 +250,6 @@ def test_whatever_users_do(models: tuple[Token2Wav, Token2Wav], examples: int) -
         gone = users.gone
         del users
         gc.collect()
-        model([1], steps=2)  # places of those who left without a word are free before the next batch
         assert len(model.engine.scheduler) == 0
         assert numbers_held() == held
         assert [ref() for ref in gone if ref() is not None] == []
