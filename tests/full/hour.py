@@ -8,7 +8,6 @@ bytes they hold.
 
 from __future__ import annotations
 
-import gc
 import itertools
 import json
 import sys
@@ -19,6 +18,7 @@ import numpy as np
 import torch
 
 from blockwave import Token2Wav
+from tests.held import tensor_bytes
 
 MINUTE = 3000  # codes
 # Pieces of very unequal length; within a minute they begin anew, so minutes are alike.
@@ -39,13 +39,6 @@ def peak_bytes() -> int:
     """The highest resident memory since the last reset."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
-
-
-def live_tensors() -> tuple[int, int]:
-    """How many tensors this process holds, and their bytes; storages that several share are counted once."""
-    tensors = [held for held in gc.get_objects() if issubclass(type(held), torch.Tensor)]
-    storages = {storage.data_ptr(): storage.nbytes() for storage in (held.untyped_storage() for held in tensors)}
-    return len(tensors), sum(storages.values())
 
 
 class Minute:
@@ -90,8 +83,7 @@ def main(checkpoint: str, minutes: int, seed: int, folder: str) -> None:
                 break
         spent_s, peak = time.process_time() - started_s, peak_bytes()
         del sound, chunk
-        gc.collect()
-        count, held = live_tensors()
+        count, held = tensor_bytes()
         rows.append((peak, spent_s, counters.batches - batches, count, held))
         print(*rows[-1], file=sys.stderr, flush=True)
     totals = {"frames": num_frames, "samples": num_samples, "evaluated_blocks": stream.evaluated_blocks}

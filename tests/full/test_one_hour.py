@@ -22,6 +22,7 @@ from blockwave import Token2Wav
 from blockwave.mel.noise import seeded_noise
 from tests.full import hour
 from tests.full.hour import MINUTE, hour_codes
+from tests.held import tensor_bytes
 from tests.least import least_checkpoint
 
 pytestmark = pytest.mark.target
@@ -112,8 +113,8 @@ def test_the_instruments_see_what_they_measure(tmp_path: Path) -> None:
     del block
     hour.reset_peak()
     assert hour.peak_bytes() < before + 25_000_000
-    count, held = hour.live_tensors()
+    count, held = tensor_bytes()
     kept = torch.zeros(1000)
     views = [kept[1:], kept[2:]]
-    assert hour.live_tensors() == (count + 3, held + 4000)
+    assert tensor_bytes() == (count + 3, held + 4000)
     del views

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache, partial
 from threading import Lock
 from weakref import WeakKeyDictionary
@@ -93,13 +94,18 @@ class Engine:
         self._inbox.append((track, partial(self._open, sounding)))
         return sounding
 
-    def remove(self, track: Track) -> None:
-        """The track's place is free before the next batch."""
-        self._inbox.append((track, partial(self._forget, track)))
+    def remove(self, track: Track, sounding: Sounding | None = None) -> None:
+        """The track's place and memory are free at once, or after the batch that is running.
+
+        Args:
+            sounding: whose chunks nobody will read.
+        """
+        self._inbox.append((track, partial(self._leave, track, sounding)))
+        self._tidy()
 
     def settle(self) -> None:
         """Waits until what was asked for has taken effect."""
-        with self._lock:
+        with self._turn():
             self._take_in()
 
     def advance(self, sounding: Sounding) -> bool:
@@ -108,7 +114,7 @@ class Engine:
         Raises:
             BlockwaveError: its sound is not finite, or a batch of it failed.
         """
-        with self._lock:
+        with self._turn():
             self._take_in()
             if sounding.ready:
                 return True
@@ -121,7 +127,7 @@ class Engine:
 
     def step(self) -> bool:
         """Runs one batch of whatever is ready; False where nothing is."""
-        with self._lock:
+        with self._turn():
             return self._run_one()
 
     def vocode(self, mels: list[Tensor]) -> list[Tensor]:
@@ -130,15 +136,14 @@ class Engine:
         batches = vocode_into(waves, self.vocoder, mels)
         while self._vocode_one(batches):
             pass
-        with self._lock:
-            self._take_in()
+        with self._turn():
             self.counters.requests += len(mels)
             self.counters.audio_s += sum(map(len, waves)) / self.config.sample_rate
         return waves
 
     @torch.inference_mode()
     def _vocode_one(self, batches: Iterator[None]) -> bool:
-        with self._lock, full_float32():
+        with self._turn(), full_float32():
             started_s = time.perf_counter()
             if next(batches, batches) is batches:
                 return False
@@ -176,6 +181,23 @@ class Engine:
                 self.counters.streams_failed += 1
                 self._forget(sounding.track)
 
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """What only one thread at a time may do."""
+        try:
+            with self._lock:
+                yield
+        finally:
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Takes in what came while nobody could, so that who leaves an engine at rest leaves no memory behind."""
+        while self._inbox and self._lock.enter_now():
+            try:
+                self._take_in()
+            finally:
+                self._lock.leave()
+
     @torch.inference_mode()
     def _take_in(self) -> None:
         while self._inbox:
@@ -192,9 +214,17 @@ class Engine:
         self.counters.vocoder_batches += 1
         self.counters.vocoder_s += time.perf_counter() - started_s
 
+    def _leave(self, track: Track, sounding: Sounding | None) -> None:
+        self._forget(track)
+        if sounding is not None:
+            sounding.ready.clear()
+
     def _forget(self, track: Track) -> None:
         self.scheduler.remove(track)
-        self._soundings.pop(track, None)
+        sounding = self._soundings.pop(track, None)
+        if sounding is not None:
+            sounding.let_go()
+        track.let_go()
 
     def _voice_rows(self, voice: Voice) -> VoiceRows:
         if voice not in self._voices:

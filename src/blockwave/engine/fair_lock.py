@@ -35,9 +35,25 @@ class FairLock:
                 self._give_up(gate)
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def enter_now(self) -> bool:
+        """Enters if nobody is inside, and never waits: finalisers call it, wherever their thread may be."""
+        if not self._guard.acquire(blocking=False):
+            return False
+        try:
+            if self._is_held:
+                return False
+            self._is_held = True
+            return True
+        finally:
+            self._guard.release()
+
+    def leave(self) -> None:
+        """Lets the next one in."""
         with self._guard:
             self._hand_over()
+
+    def __exit__(self, *exception: object) -> None:
+        self.leave()
 
     def _give_up(self, gate: Lock) -> None:
         with self._guard:

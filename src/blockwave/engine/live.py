@@ -24,6 +24,7 @@ from .request import Flow
 
 if TYPE_CHECKING:
     from .engine import Engine
+    from .track import Track
 
 
 class SpeechStream:
@@ -61,8 +62,9 @@ class SpeechStream:
         self._num_codes = self._num_handed_on = self._num_handovers = self._frames_read = 0
         self._closing = self._closed = self._cancelled = False
         self._sounding = engine.add_live(self._track)
-        # A stream that nobody holds any more frees its place.
-        weakref.finalize(self, engine.remove, self._track)
+        # A stream that nobody holds any more frees its place. The track, which the engine holds while it has one, is
+        # not held here: the error of a failed one leads back to the stream.
+        weakref.finalize(self, _forgotten, engine, weakref.ref(self._track))
 
     @property
     def ended(self) -> bool:
@@ -139,7 +141,7 @@ class SpeechStream:
         """Frees the stream's place; what it still had to compute is dropped. May be called at any time."""
         self._cancelled = True
         self._queue.clear()
-        self._engine.remove(self._track)
+        self._engine.remove(self._track, self._sounding)
 
     def __enter__(self) -> SpeechStream:
         return self
@@ -205,6 +207,12 @@ class SpeechStream:
             self._num_handed_on += len(head)
         self._num_handovers += 1
         return True
+
+
+def _forgotten(engine: Engine, reference: weakref.ref[Track]) -> None:
+    track = reference()
+    if track is not None:
+        engine.remove(track)
 
 
 def _piece(codes: Any) -> Any:

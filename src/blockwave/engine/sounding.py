@@ -98,6 +98,11 @@ class Sounding:
             self.ready.append(SpeechChunk(wave, self.sample_rate, self.num_samples, mel))
         self.num_samples += len(wave)
 
+    def let_go(self) -> None:
+        """No more sound is made; what is ready may be read."""
+        self.is_over, self._state = True, StreamState(finished=True)
+        self.track.finished.clear()
+
     def ran(self, started_s: float, ended_s: float) -> None:
         """One batch of the vocoder with frames of the stream."""
         self._vocoder_s += ended_s - started_s

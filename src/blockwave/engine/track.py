@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -124,6 +125,13 @@ class Track:
         """No more codes come."""
         self.is_closed = True
         self._cut()
+
+    def let_go(self) -> None:
+        """Nothing runs any more: only what is finished stays, whoever still holds the track."""
+        self.solve, self._pass = SolveState(), None
+        self._noise, self._constants, self._pending = {}, {}, []
+        if self.failure is not None:  # which would hold all that was being computed
+            traceback.clear_frames(self.failure.__traceback__)
 
     @property
     def may_run(self) -> bool:

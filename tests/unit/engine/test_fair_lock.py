@@ -81,3 +81,22 @@ def test_an_interrupt_while_waiting_leaves_the_queue():
         thread.join()
     with lock:
         assert not lock._waiting
+
+
+def test_entering_now_never_waits() -> None:
+    lock = FairLock()
+    assert lock.enter_now()
+    assert not lock.enter_now()
+    waiting = threading.Thread(target=lambda: lock.__enter__(), daemon=True)
+    waiting.start()
+    while not lock._waiting:
+        pass
+    lock.leave()  # to the one who waits
+    waiting.join(60)
+    assert not lock.enter_now()
+    lock.leave()
+    with lock:
+        assert not lock.enter_now()
+    with lock._guard:  # where a finaliser may find its own thread
+        assert not lock.enter_now()
+    assert lock.enter_now()
