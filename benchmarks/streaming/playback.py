@@ -44,10 +44,9 @@ class Plan:
 
 def full() -> Plan:
     """How many streams, for three flows; then other chunks, and asynchronous sources."""
-    counts = (1, 2, 4, 6, 8, 16)
+    counts = (1, 2, 4, 6, 8, 10, 16)
     return Plan(
-        [Case(flow, n) for flow in (EULER_4, EULER_4_UNGUIDED) for n in counts]
-        + [Case(EULER_2_UNGUIDED, n) for n in (4, 8)]
+        [Case(flow, n) for flow in (EULER_4, EULER_4_UNGUIDED, EULER_2_UNGUIDED) for n in counts]
         + [Case(EULER_4, n, first, chunk) for first, chunk in ((3, 3), (1, 1), (2, 2)) for n in (1, 4)]
         + [Case(EULER_4, n, driver="asyncio") for n in (4, 8, 16)]
     )

@@ -45,6 +45,7 @@ DOORS = {
     "starlette": ("server/*",),
     "uvicorn": ("server/*",),
     "huggingface_hub": ("weights/hub.py",),
+    "numba": ("ops/*/kernels.py",),
     "triton": ("ops/*/triton.py",),
     "soundfile": ("audio.py", "encoder/sound.py", "cli/*"),
     "soxr": ("encoder/sound.py",),

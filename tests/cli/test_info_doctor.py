@@ -75,7 +75,7 @@ def test_doctor(run):
     assert told["versions"]["torch"] == torch.__version__
     assert told["versions"]["numpy"] == np.__version__
     assert told["threads"]["of_one_operation"] == torch.get_num_threads()
-    assert told["operators"]["antialiased_snake"].startswith("polyphase: ")
+    assert told["operators"]["antialiased_snake"].startswith("native: ")
     assert told["optional_packages"]["rich"][0].isdigit()
     text = " ".join(run("doctor").out.decode().split())
     assert f"torch: {torch.__version__}" in text

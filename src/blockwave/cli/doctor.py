@@ -21,6 +21,7 @@ _EXTRAS = {
     "huggingface_hub": "hub",
     "soundfile": "audio",
     "soxr": "audio",
+    "numba": "native",
     "typer": "cli",
     "rich": "cli",
     "matplotlib": "plot",
@@ -59,12 +60,11 @@ def examine(device: str, dtype: str) -> dict[str, dict[str, Any]]:
     import torch
 
     from ..engine.build import check_device, check_dtype
-    from ..ops.antialiased_snake.api import choose
+    from ..ops import antialiased_snake
 
     place, kind = check_device(device), check_dtype(dtype)
     wide = "float64" if kind == torch.float64 else "float32"
-    snake = choose(place, needs_grad=False)
-    why = "fastest on a CPU" if snake == "polyphase" else "polyphase is measured on CPUs only"
+    snake = antialiased_snake.choose(place, needs_grad=False, dtype=getattr(torch, wide))
     return {
         "compute": {
             "device": str(place),
@@ -77,7 +77,7 @@ def examine(device: str, dtype: str) -> dict[str, dict[str, Any]]:
         },
         "operators": {
             "block_attention": "torch: fused attention on views of whole blocks without a mask; runs on any device",
-            "antialiased_snake": f"{snake}: {why}",
+            "antialiased_snake": f"{snake}: {_why(snake, wide)}",
         },
         "threads": {
             "of_one_operation": torch.get_num_threads(),
@@ -95,6 +95,16 @@ def examine(device: str, dtype: str) -> dict[str, dict[str, Any]]:
             name: _version(name) or f'missing; pip install "blockwave[{extra}]"' for name, extra in _EXTRAS.items()
         },
     }
+
+
+def _why(snake: str, dtype: str) -> str:
+    from ..ops.antialiased_snake import native
+
+    if snake == "native":
+        return "compiled by numba for this processor"
+    if snake == "reference":
+        return "the other forms are measured on CPUs only"
+    return native.why_not() or f"the fastest that computes in {dtype}"
 
 
 def _num_cpus() -> int:

@@ -7,6 +7,7 @@ import torch
 
 from ..config import Token2WavConfig
 from ..errors import OptionError
+from ..ops import antialiased_snake
 from ..velocity import DiT
 from ..waveform import BigVGAN
 
@@ -51,6 +52,7 @@ def build(config: Token2WavConfig, device: torch.device, dtype: torch.dtype) -> 
     wide = dtype if dtype in (torch.float32, torch.float64) else torch.float32
     dit.to(wide)
     vocoder.to(wide)
+    antialiased_snake.choose(device, needs_grad=False, dtype=wide)  # what has to be compiled is compiled here
     for layer in dit.layers:
         for product in layer.products():
             product.to(dtype)

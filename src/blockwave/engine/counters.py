@@ -32,3 +32,8 @@ class Counters:
     streams: int = 0
     streams_finished: int = 0
     streams_failed: int = 0
+
+    def vocoded(self, started_s: float, ended_s: float) -> None:
+        """One batch of the vocoder."""
+        self.vocoder_batches += 1
+        self.vocoder_s += ended_s - started_s

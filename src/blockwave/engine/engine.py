@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -29,19 +30,21 @@ from .fair_lock import FairLock
 from .precision import full_float32
 from .request import Flow
 from .scheduler import MAX_BATCH_BLOCKS, Scheduler
-from .sounding import Sounding, fitting, sound
+from .sounding import Part, Sounding, fitting, make_sound
 from .state import stages_of
 from .track import Track
 
 _KEPT_TIME_GRIDS = 8
+_MAX_VOCODER_PLACES = 4
 
 
 class Engine:
     """Both models on one device, and the loop that runs requests and live streams on them together.
 
-    Threads may call everything at once: one of them runs a batch, with blocks of all; the others wait for its end, and
-    come in the order in which they asked. What changes the set of streams, or adds to one, waits for nothing: it takes
-    effect before the next batch.
+    Threads may call everything at once. One of them runs a batch of the network, with blocks of all; beside it others
+    run batches of the vocoder, as many as the machine has cores for. The rest wait for what they need, in the order in
+    which they asked. What changes the set of streams, or adds to one, waits for nothing: it takes effect before the
+    next batch.
 
     Args:
         dit, vocoder: loaded modules on one device.
@@ -58,8 +61,10 @@ class Engine:
         self.counters = Counters()
         self.scheduler = Scheduler(Executor(self.dit), max_batch_blocks, self.counters)
         self._streaming_vocoder = StreamingVocoder(self.vocoder)
-        self._soundings: dict[Track, Sounding] = {}
-        self._lock = FairLock()
+        self._soundings: dict[Track, Sounding] = {}  # in the order in which they were last served
+        self._no_frames = vocoder.conv_pre.weight.new_empty(0, config.dit.mel_dim)
+        self._lock = FairLock()  # of the network and of everything that the engine knows
+        self._vocoder_lock = FairLock(self._vocoder_places())  # is never waited for inside the other
         # What has to happen between two batches. Finalisers add to it too, which may run anywhere and must not wait.
         self._inbox: deque[tuple[Track, Callable[[], object]]] = deque()
         self._preparing = Lock()
@@ -121,14 +126,21 @@ class Engine:
             if sounding.fault is not None:
                 raise sounding.fault
             check_sound(sounding.track)
-            if not sounding.waits and not sounding.track.may_run:
-                return False
-            return self._run_one()
+            if sounding.is_idle.is_set() and not sounding.waits:
+                return sounding.track.may_run and self._solve()
+        if sounding.is_idle.is_set():
+            self._sound()
+        else:  # another thread is at it
+            sounding.is_idle.wait()
+        return True
 
     def step(self) -> bool:
         """Runs one batch of whatever is ready; False where nothing is."""
         with self._turn():
-            return self._run_one()
+            self._take_in()
+            if self._solve():
+                return True
+        return self._sound()
 
     def vocode(self, mels: list[Tensor]) -> list[Tensor]:
         """Samples [L_i] of whole mels [T_i, M]; what others wait for runs in between."""
@@ -143,37 +155,60 @@ class Engine:
 
     @torch.inference_mode()
     def _vocode_one(self, batches: Iterator[None]) -> bool:
-        with self._turn(), full_float32():
+        with self._vocoder_lock, full_float32():
             started_s = time.perf_counter()
             if next(batches, batches) is batches:
                 return False
-            self._count_vocoder(started_s)
+            with self._turn():
+                self.counters.vocoded(started_s, time.perf_counter())
             return True
 
     @torch.inference_mode()
-    def _run_one(self) -> bool:
-        self._take_in()
-        # What is solved sounds before more is solved: somebody waits for it.
-        waiting = [sounding for sounding in self._soundings.values() if sounding.waits]
+    def _solve(self) -> bool:
+        """One batch of the network."""
         try:
             with full_float32():
-                if not waiting:
-                    return self.scheduler.step()
-                self._sound(fitting(waiting))
-                return True
+                return self.scheduler.step()
         finally:
             self._drop_failed()
 
-    def _sound(self, soundings: list[Sounding]) -> None:
-        started_s, before = time.perf_counter(), sum(s.num_samples for s in soundings)
-        with blamed_on(*(sounding.track for sounding in soundings)):  # some may have lost frames
-            sound(self._streaming_vocoder, soundings)
-        for sounding in soundings:
+    @torch.inference_mode()
+    def _sound(self) -> bool:
+        """One batch of the vocoder, of those who have waited longest; False where nobody waits for one."""
+        with self._vocoder_lock:
+            parts: list[Part] = []
+            started_s = time.perf_counter()
+            try:
+                with self._turn():
+                    self._take_in()
+                    waiting = [sounding for sounding in self._soundings.values() if sounding.waits]
+                    parts += (sounding.take(self._no_frames) for sounding in fitting(waiting))
+                with blamed_on(*(part.sounding.track for part in parts)), full_float32():
+                    make_sound(parts, self._streaming_vocoder)
+            finally:
+                if parts:
+                    with self._turn():
+                        self._give(parts, started_s)
+                there_were = len(parts) > 0
+                parts.clear()  # else the error of a failed batch would hold them
+            return there_were
+
+    def _give(self, parts: list[Part], started_s: float) -> None:
+        ended_s = time.perf_counter()
+        self.counters.vocoded(started_s, ended_s)
+        for part in parts:
+            sounding = part.sounding
+            before = sounding.num_samples
+            sounding.give(part, started_s, ended_s)
+            self.counters.audio_s += (sounding.num_samples - before) / self.config.sample_rate
+            if sounding.track not in self._soundings:
+                continue  # it has left
             if sounding.is_over and sounding.fault is None:
                 self.counters.streams_finished += 1
                 self._forget(sounding.track)
-        self.counters.audio_s += (sum(s.num_samples for s in soundings) - before) / self.config.sample_rate
-        self._count_vocoder(started_s)
+            else:
+                self._soundings[sounding.track] = self._soundings.pop(sounding.track)  # behind all others
+        self._drop_failed()
 
     def _drop_failed(self) -> None:
         for sounding in list(self._soundings.values()):
@@ -210,10 +245,6 @@ class Engine:
         self._soundings[sounding.track] = sounding
         self.counters.streams += 1
 
-    def _count_vocoder(self, started_s: float) -> None:
-        self.counters.vocoder_batches += 1
-        self.counters.vocoder_s += time.perf_counter() - started_s
-
     def _leave(self, track: Track, sounding: Sounding | None) -> None:
         self._forget(track)
         if sounding is not None:
@@ -235,6 +266,12 @@ class Engine:
 
     def _make_time_grid(self, flow: Flow) -> TimeGrid:
         return self.dit.time_grid(flow.times)
+
+    def _vocoder_places(self) -> int:
+        """How many batches of the vocoder run at once; each has activations of its own."""
+        if self.device.type != "cpu":
+            return 1
+        return min(max(1, (os.cpu_count() or 1) // torch.get_num_threads()), _MAX_VOCODER_PLACES)
 
     def now_s(self) -> float:
         """time.perf_counter, after what the device still had to do."""

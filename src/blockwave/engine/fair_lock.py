@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lock that threads get in the order in which they came.
+"""A lock, with one place or more, that threads get in the order in which they came.
 
 threading.Lock promises no order: a thread that computes batch after batch takes it again before those that wait for it
 have woken up, and a new stream would not come in until all work is done.
@@ -12,17 +12,21 @@ from threading import Lock
 
 
 class FairLock:
-    """First come, first served. Not reentrant; for use in a ``with`` statement."""
+    """First come, first served. Not reentrant; for use in a ``with`` statement.
 
-    def __init__(self) -> None:
+    Args:
+        places: threads that may be inside at once.
+    """
+
+    def __init__(self, places: int = 1) -> None:
         self._guard = Lock()
-        self._is_held = False
+        self._free = places
         self._waiting: deque[Lock] = deque()  # one gate, shut, for every thread that waits
 
     def __enter__(self) -> FairLock:
         with self._guard:
-            if not self._is_held:
-                self._is_held = True
+            if self._free:
+                self._free -= 1
                 return self
             gate = Lock()
             gate.acquire()
@@ -36,13 +40,13 @@ class FairLock:
         return self
 
     def enter_now(self) -> bool:
-        """Enters if nobody is inside, and never waits: finalisers call it, wherever their thread may be."""
+        """Enters if there is a place, and never waits: finalisers call it, wherever their thread may be."""
         if not self._guard.acquire(blocking=False):
             return False
         try:
-            if self._is_held:
+            if not self._free:
                 return False
-            self._is_held = True
+            self._free -= 1
             return True
         finally:
             self._guard.release()
@@ -64,6 +68,6 @@ class FairLock:
 
     def _hand_over(self) -> None:
         if self._waiting:
-            self._waiting.popleft().release()  # still held, by the next
+            self._waiting.popleft().release()  # the place is the next one's
         else:
-            self._is_held = False
+            self._free += 1

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Event
 
 import torch
 from torch import Tensor
@@ -35,6 +36,7 @@ class Sounding:
         num_samples: given so far, read or not.
         fault: what was wrong with the sound, for whoever reads.
         is_over: no more chunks will come.
+        is_idle: not set while the vocoder is at it.
     """
 
     def __init__(self, track: Track, vocoder: StreamingVocoder, sample_rate: int) -> None:
@@ -42,6 +44,8 @@ class Sounding:
         self.ready: deque[SpeechChunk] = deque()
         self.fault: BlockwaveError | None = None
         self.is_over = False
+        self.is_idle = Event()
+        self.is_idle.set()
         self._state = vocoder.start()
         self.num_samples = self._num_early = 0
         self._vocoder_s = 0.0
@@ -49,8 +53,10 @@ class Sounding:
 
     @property
     def waits(self) -> bool:
-        """Whether there is something to make sound of."""
-        return not self.is_over and not self.track.is_broken and (bool(self.track.finished) or self.track.is_done)
+        """Whether there is something to make sound of, and nobody does."""
+        if self.is_over or not self.is_idle.is_set() or self.track.is_broken:
+            return False
+        return bool(self.track.finished) or self.track.is_done
 
     @property
     def timings(self) -> StreamTimings:
@@ -64,29 +70,33 @@ class Sounding:
             audio_s=self.num_samples / self.sample_rate,
         )
 
-    def take(self, none: Tensor) -> tuple[StreamState, Emission, bool]:
-        """The state, the next frames, and whether they are the last; ``none`` is an empty mel."""
-        finished = self.track.finished
-        emission = finished.popleft() if finished else Emission(none, none)
-        head, rest = emission.mel[:MAX_PIECE_FRAMES], emission.mel[MAX_PIECE_FRAMES:]
-        if len(rest):
-            finished.appendleft(Emission(rest, emission.beyond))
-            emission = Emission(head, none)
-        return self._state, emission, self.track.is_done and not finished
+    def take(self, none: Tensor) -> Part:
+        """What the vocoder has to do next; ``none`` is an empty mel. To be given back."""
+        finished, beyond = self.track.finished, none
+        mel = none
+        if finished:
+            emission = finished.popleft()
+            mel, rest, beyond = emission.mel[:MAX_PIECE_FRAMES], emission.mel[MAX_PIECE_FRAMES:], emission.beyond
+            if len(rest):
+                finished.appendleft(Emission(rest, beyond))
+                beyond = none
+        self.is_idle.clear()
+        return Part(self, self._state, mel, beyond, self.track.is_done and not finished)
 
-    def wants_early(self, samples: Tensor, emission: Emission) -> bool:
-        """Whether the emission would leave the stream without a sound so far."""
-        return self.num_samples == 0 and len(samples) == 0 and len(emission.beyond) > 0
-
-    def give(self, samples: Tensor, state: StreamState, emission: Emission, early: Tensor | None) -> None:
-        """Takes in what the vocoder made of :meth:`take`; ``early`` are samples that it will make again."""
-        self._state, self.is_over = state, state.finished
-        said = min(self._num_early, len(samples))
+    def give(self, part: Part, started_s: float, ended_s: float) -> None:
+        """Takes in what the vocoder made of :meth:`take`, if anybody still wants it."""
+        self.is_idle.set()
+        if part.samples is None and not self.track.is_broken:  # an interrupt came in between: the frames are lost
+            self.track.failure = InterruptedError("interrupted")
+        if self.is_over or part.samples is None:
+            return
+        self._state, self.is_over = part.state, part.state.finished
+        said = min(self._num_early, len(part.samples))
         self._num_early -= said
-        new = samples[said:]
-        if early is not None:
-            new, self._num_early = early, len(early)
-        wave, mel = (x.to("cpu", torch.float32).numpy() for x in (new, emission.mel))
+        new = part.samples[said:]
+        if part.early is not None:
+            new, self._num_early = part.early, len(part.early)
+        wave, mel = (x.to("cpu", torch.float32).numpy() for x in (new, part.mel))
         try:
             check_mel(mel)
             if len(wave):
@@ -97,17 +107,35 @@ class Sounding:
         if len(wave) or len(mel):
             self.ready.append(SpeechChunk(wave, self.sample_rate, self.num_samples, mel))
         self.num_samples += len(wave)
+        self._vocoder_s += ended_s - started_s
+        if self.num_samples and self._first_audio_at_s is None:
+            self._first_audio_at_s = ended_s
 
     def let_go(self) -> None:
         """No more sound is made; what is ready may be read."""
         self.is_over, self._state = True, StreamState(finished=True)
         self.track.finished.clear()
 
-    def ran(self, started_s: float, ended_s: float) -> None:
-        """One batch of the vocoder with frames of the stream."""
-        self._vocoder_s += ended_s - started_s
-        if self.num_samples and self._first_audio_at_s is None:
-            self._first_audio_at_s = ended_s
+
+@dataclass
+class Part:
+    """One stream's share of a batch of the vocoder.
+
+    Attributes:
+        state, mel: its state before, and its next frames [T, M].
+        beyond: frames [T', M] that its look-ahead has already solved.
+        final: the sound ends with these frames.
+        samples: made of them, None until then; ``state`` is the one after.
+        early: samples that stand in for those that come, see :class:`Sounding`; they will be made again.
+    """
+
+    sounding: Sounding
+    state: StreamState
+    mel: Tensor
+    beyond: Tensor
+    final: bool
+    samples: Tensor | None = None
+    early: Tensor | None = None
 
 
 def fitting(soundings: Sequence[Sounding]) -> list[Sounding]:
@@ -122,24 +150,15 @@ def fitting(soundings: Sequence[Sounding]) -> list[Sounding]:
     return chosen
 
 
-@torch.inference_mode()
-def sound(vocoder: StreamingVocoder, soundings: Sequence[Sounding]) -> None:
-    """Makes the next sound of every stream, in one batch where their shapes allow."""
-    started_s = time.perf_counter()
-    none = vocoder.model.conv_pre.weight.new_empty(0, vocoder.model.config.mel_dim)
-    taken = [sounding.take(none) for sounding in soundings]
-    made = vocoder.push_many([(state, emission.mel, final) for state, emission, final in taken])
-    wanting = [
-        i
-        for i, (sounding, (samples, _), (_, emission, _)) in enumerate(zip(soundings, made, taken, strict=True))
-        if sounding.wants_early(samples, emission)
-    ]
-    early = vocoder.push_many([(made[i][1], taken[i][1].beyond, False) for i in wanting])
+def make_sound(parts: Sequence[Part], vocoder: StreamingVocoder) -> None:
+    """Makes the sound of every part, in one batch where their shapes allow. Touches nothing but the parts."""
+    made = vocoder.push_many([(part.state, part.mel, part.final) for part in parts])
+    for part, (samples, state) in zip(parts, made, strict=True):
+        part.samples, part.state = samples, state
+    wanting = (part for part in parts if part.sounding.num_samples == 0 and len(part.beyond))
+    silent = [part for part in wanting if part.samples is not None and len(part.samples) == 0]
+    early = vocoder.push_many([(part.state, part.beyond, False) for part in silent])
     # No more than the emission's own frames: what lies beyond is still to be solved again, with more in sight.
     rate = vocoder.model.config.samples_per_frame
-    early_of = {i: said[: len(taken[i][1].mel) * rate] for i, (said, _) in zip(wanting, early, strict=True)}
-    for i, (sounding, (samples, state), (_, emission, _)) in enumerate(zip(soundings, made, taken, strict=True)):
-        sounding.give(samples, state, emission, early_of.get(i))
-    ended_s = time.perf_counter()
-    for sounding in soundings:
-        sounding.ran(started_s, ended_s)
+    for part, (samples, _) in zip(silent, early, strict=True):
+        part.early = samples[: len(part.mel) * rate]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -98,7 +99,7 @@ class StreamingVocoder:
         for i, (state, mel, final) in enumerate(pieces):
             alike[state.shapes, len(mel), mel.dtype, final].append(i)
         results: dict[int, tuple[Tensor, StreamState]] = {}
-        for indices in alike.values():
+        for indices in itertools.chain(*map(_halved, alike.values())):
             states, mels, finals = zip(*(pieces[i] for i in indices), strict=True)
             results.update(zip(indices, self._advance(states, torch.stack(mels), finals[0]), strict=True))
         return [results[i] for i in range(len(pieces))]
@@ -106,7 +107,7 @@ class StreamingVocoder:
     def state_bytes(self) -> int:
         """Bytes that a stream holds from its first full context on, whatever its length: 3.9 MB at released size."""
         with torch.device("meta"):
-            model = BigVGAN(self.model.config, self.model.post_act.implementation)
+            model = BigVGAN(self.model.config)
         model.to(self.model.conv_pre.weight.dtype)
         frames = sum(receptive_field(model.config)) + 1
         mel = torch.empty(frames, model.config.mel_dim, device="meta")
@@ -144,6 +145,19 @@ class StreamingVocoder:
             (row.clone(), StreamState(state.frames + mel.shape[1], final, values, shapes))
             for row, state, values in zip(samples, states, held, strict=True)
         ]
+
+
+def _halved(indices: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Parts whose numbers are powers of two, largest first.
+
+    A convolution prepares itself for every shape that it meets, which takes as long as it takes to run; so it should
+    meet few.
+    """
+    start = 0
+    while start < len(indices):
+        count = 1 << (len(indices) - start).bit_length() - 1
+        yield indices[start : start + count]
+        start += count
 
 
 def _unpack(states: Sequence[StreamState]) -> Iterator[Tensor] | None:

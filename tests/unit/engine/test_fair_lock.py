@@ -72,7 +72,7 @@ def test_an_interrupt_while_waiting_leaves_the_queue():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     try:
         thread.start()
-        wait_for(lambda: lock._is_held)
+        wait_for(lambda: not lock._free)
         with pytest.raises(KeyboardInterrupt), lock:
             pass
     finally:
@@ -100,3 +100,28 @@ def test_entering_now_never_waits() -> None:
     with lock._guard:  # where a finaliser may find its own thread
         assert not lock.enter_now()
     assert lock.enter_now()
+
+
+def test_places() -> None:
+    """As many as it has are inside at once, and those that wait come in one by one."""
+    lock, inside, most, order = FairLock(2), [], [0], []
+    release = threading.Semaphore(0)
+
+    def visit(number: int) -> None:
+        with lock:
+            inside.append(number)
+            order.append(number)
+            most[0] = max(most[0], len(inside))
+            release.acquire()
+            inside.remove(number)
+
+    threads = [threading.Thread(target=visit, args=(number,), daemon=True) for number in range(5)]
+    for number, thread in enumerate(threads):
+        thread.start()
+        wait_for(lambda number=number: len(order) + len(lock._waiting) == number + 1)
+    assert len(inside) == 2
+    for _ in threads:
+        release.release()
+    for thread in threads:
+        thread.join(60)
+    assert (most[0], order, lock._free) == (2, [0, 1, 2, 3, 4], 2)

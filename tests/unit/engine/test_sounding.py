@@ -158,7 +158,7 @@ def test_a_failed_batch_of_the_vocoder_ends_its_streams_only(model: Token2Wav, m
     def strike(*arguments: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(engine_module, "sound", strike)
+    monkeypatch.setattr(engine_module, "make_sound", strike)
     with pytest.raises(BlockwaveError, match=r"a batch failed before this request was done \(MemoryError\)") as caught:
         list(sound)
     assert isinstance(caught.value.__cause__, MemoryError)

@@ -2,16 +2,18 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
 from torch import Tensor
 
 from blockwave.errors import OptionError
-from blockwave.ops.antialiased_snake import IMPLEMENTATIONS, antialiased_snake, choose, polyphase
+from blockwave.ops.antialiased_snake import IMPLEMENTATIONS, antialiased_snake, choose, native, polyphase
 from blockwave.waveform.filters import ANTI_ALIAS_TAPS, kaiser_sinc
 
-LENGTHS = [*range(1, 16), 31, 64, 100, 1001]
+LENGTHS = [*range(1, 16), 31, 64, 100, *range(495, 506), 999, 1000, 1001, 1003]  # around the native form's tiles
 
 
 def inputs(length: int, batch: int = 2, channels: int = 3, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -41,12 +43,20 @@ def by_contract(x: Tensor, log_alpha: Tensor, log_beta: Tensor, taps: tuple[floa
 
 
 @pytest.mark.parametrize("taps", [ANTI_ALIAS_TAPS, kaiser_sinc(8, 0.25, 0.3), (0.1, 0.4, 0.3, 0.2)], ids=len)
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("implementation", ["reference", "polyphase"])
 def test_is_the_contract(implementation, taps):
     for length in (1, 2, 5, 23):
         x, log_alpha, log_beta = (t.double() for t in inputs(length))
         got = antialiased_snake(x, log_alpha, log_beta, taps, implementation)
         torch.testing.assert_close(got, by_contract(x, log_alpha, log_beta, taps), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 23])
+def test_native_is_the_contract(length):
+    args = inputs(length)
+    expected = by_contract(*(t.double() for t in args), ANTI_ALIAS_TAPS)
+    got = antialiased_snake(*args, ANTI_ALIAS_TAPS, "native").double()
+    torch.testing.assert_close(got, expected, rtol=0, atol=4e-7 * float(expected.abs().max()))
 
 
 @pytest.mark.parametrize("length", LENGTHS)
@@ -58,6 +68,24 @@ def test_polyphase_loses_no_more_than_the_reference(length):
     ulp = torch.finfo(torch.float32).eps * exact.abs().max()
     assert got.dtype == torch.float32
     assert (got - exact).abs().max() <= max(2 * loss, ulp)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_native_is_right_at_every_place_of_every_length(length):
+    """Its sums are taken in another order, so single values are luckier or less lucky than the reference's."""
+    args = inputs(length, batch=3, channels=17)
+    exact = antialiased_snake(*(t.double() for t in args), ANTI_ALIAS_TAPS, "reference")
+    got = antialiased_snake(*args, ANTI_ALIAS_TAPS, "native")
+    assert got.dtype == torch.float32
+    assert (got - exact).abs().max() <= 2e-6 * exact.abs().max()
+
+
+def test_native_loses_no_more_than_the_reference_on_the_whole():
+    args = inputs(4001, batch=3, channels=17)
+    exact = antialiased_snake(*(t.double() for t in args), ANTI_ALIAS_TAPS, "reference")
+    losses = {name: antialiased_snake(*args, ANTI_ALIAS_TAPS, name) - exact for name in ("reference", "native")}
+    assert losses["native"].norm() <= 1.05 * losses["reference"].norm()
+    assert losses["native"].abs().max() <= 2 * losses["reference"].abs().max()
 
 
 def test_strides_do_not_matter():
@@ -95,7 +123,39 @@ def test_half_precision_rounds_once_at_the_end(implementation, dtype):
     assert torch.equal(got, expected.to(dtype))
 
 
-@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("threads", [1, 2, 3, 16])
+def test_shares_of_threads_change_no_bit(monkeypatch, threads):
+    args = inputs(700, batch=2, channels=5)
+    whole = antialiased_snake(*args, ANTI_ALIAS_TAPS, "native")
+    monkeypatch.setattr(native, "_MIN_VALUES", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    assert torch.equal(antialiased_snake(*args, ANTI_ALIAS_TAPS, "native"), whole)
+
+
+def test_native_sines_are_exact_for_large_arguments():
+    """One constant sample is its own filtered self, so the output is the activation of one number."""
+    s = torch.cat([torch.linspace(-3e3, 3e3, 4001), torch.tensor([0.0, 1e-20, math.pi, -5e4, 1e5])])[None, :, None]
+    zeros = torch.zeros(s.shape[1])
+    got = antialiased_snake(s.repeat(1, 1, 30), zeros, zeros, ANTI_ALIAS_TAPS, "native")[..., 15] - s[..., 0]
+    # The filters round s; the sine moves by as much.
+    rounding = 4 * torch.finfo(torch.float32).eps * s[..., 0].abs()
+    expected = torch.sin(s[..., 0].double()) ** 2
+    assert ((got - expected).abs() <= 3 * rounding + 1e-6).all()
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_what_is_not_finite_stays_so_and_stays_in_reach(bad):
+    x, log_alpha, log_beta = inputs(60)
+    x[0, 1, 30] = bad
+    got = antialiased_snake(x, log_alpha, log_beta, ANTI_ALIAS_TAPS, "native")
+    wrong = ~got.isfinite()
+    assert wrong[0, 1, 30]
+    assert not wrong[0, 1, :25].any()
+    assert not wrong[0, 1, 36:].any()
+    assert wrong.sum() == wrong[0, 1].sum()
+
+
+@pytest.mark.parametrize("implementation", ["reference", "polyphase"])
 def test_reads_no_value_back(implementation):
     x, log_alpha, log_beta = (t.to("meta") for t in inputs(9))
     assert antialiased_snake(x, log_alpha, log_beta, ANTI_ALIAS_TAPS, implementation).shape == x.shape
@@ -111,22 +171,61 @@ def test_a_filter_shifted_by_one_tap_is_noticed():
 def test_gradients_come_from_the_reference():
     x, log_alpha, log_beta = (t.double().requires_grad_() for t in inputs(7, batch=1, channels=2))
     torch.autograd.gradcheck(lambda *args: antialiased_snake(*args, ANTI_ALIAS_TAPS), (x, log_alpha, log_beta))
-    with pytest.raises(OptionError, match=r"got 'polyphase' while a gradient is recorded.*torch\.no_grad"):
-        antialiased_snake(x, log_alpha, log_beta, ANTI_ALIAS_TAPS, "polyphase")
+    for other in ("polyphase", "native"):
+        with pytest.raises(OptionError, match=rf"got '{other}' while a gradient is recorded.*torch\.no_grad"):
+            antialiased_snake(x, log_alpha, log_beta, ANTI_ALIAS_TAPS, other)
     with torch.no_grad():
         antialiased_snake(x, log_alpha, log_beta, ANTI_ALIAS_TAPS, "polyphase")
 
 
-def test_the_choice_is_declared():
-    assert choose(torch.device("cpu"), needs_grad=False) == "polyphase"
+def test_the_choice_is_declared(monkeypatch):
+    assert choose(torch.device("cpu"), needs_grad=False) == "native"
+    assert choose(torch.device("cpu"), needs_grad=False, dtype=torch.bfloat16) == "native"
+    assert choose(torch.device("cpu"), needs_grad=False, dtype=torch.float64) == "polyphase"
+    assert choose(torch.device("cpu"), needs_grad=False, num_taps=8) == "polyphase"
     assert choose(torch.device("cpu"), needs_grad=True) == "reference"
     assert choose(torch.device("cuda"), needs_grad=False) == "reference"
+    monkeypatch.setattr(native, "why_not", lambda: "numba is not there")
+    assert choose(torch.device("cpu"), needs_grad=False) == "polyphase"
+    with pytest.raises(OptionError, match="got 'native', but numba is not there; or name another one, or None"):
+        antialiased_snake(*inputs(4), ANTI_ALIAS_TAPS, "native")
+
+
+def test_without_numba_torch_does_it_all():
+    """In a process of its own, in which numba cannot be imported."""
+    code = (
+        "import sys; sys.modules['numba'] = None\n"
+        "import torch; from blockwave.ops.antialiased_snake import antialiased_snake, choose, native\n"
+        "from blockwave.waveform.filters import ANTI_ALIAS_TAPS\n"
+        "assert choose(torch.device('cpu'), needs_grad=False) == 'polyphase'\n"
+        "assert 'pip install' in native.why_not()\n"
+        "x, zeros = torch.ones(1, 2, 9), torch.zeros(2)\n"
+        "assert antialiased_snake(x, zeros, zeros, ANTI_ALIAS_TAPS).isfinite().all()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_importing_compiles_nothing():
+    code = "import sys; import blockwave; assert not any(m.split('.')[0] in ('numba', 'llvmlite') for m in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_where_nothing_can_be_kept_on_disk_it_compiles_for_itself(tmp_path):
+    """An installation that cannot be written to, of a user without a folder for caches."""
+    code = (
+        "from numba.core import caching; caching.CacheImpl._locator_classes = []\n"
+        "from blockwave.ops.antialiased_snake import native; assert native.why_not() is None"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_refuses_what_it_cannot_do():
     x, log_alpha, log_beta = inputs(4)
     with pytest.raises(OptionError, match=r"got 'fast', expected one of.*'polyphase'"):
         antialiased_snake(x, log_alpha, log_beta, ANTI_ALIAS_TAPS, "fast")  # pyright: ignore[reportArgumentType]
+    for wrong_kind in (t.double() for t in (x, log_alpha, log_beta)), (t.to("meta") for t in (x, log_alpha, log_beta)):
+        with pytest.raises(OptionError, match=r"got 'native' for torch\.float.. on (cpu|meta) with 12 taps, expected"):
+            antialiased_snake(*wrong_kind, ANTI_ALIAS_TAPS, "native")
     with pytest.raises(OptionError, match="got 6 taps, expected a multiple of 4"):
         antialiased_snake(x, log_alpha, log_beta, ANTI_ALIAS_TAPS[:6])
     for wrong in ((x[0], log_alpha, log_beta), (x[..., :0], log_alpha, log_beta), (x, log_alpha[:2], log_beta)):

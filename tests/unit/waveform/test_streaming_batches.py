@@ -81,7 +81,10 @@ def test_alike_streams_share_a_batch(monkeypatch):
     batches.clear()
     pieces = [(state, mel[:8], False) for state in [*started, vocoder.start()]]
     vocoder.push_many([*pieces, (started[0], mel[:7], False), (started[1], mel[:0], False)])
-    assert sorted(batches) == [1, 1, 3]
+    assert sorted(batches) == [1, 1, 1, 2]  # alike are three, and a batch has a power of two
+    batches.clear()
+    vocoder.push_many([(started[0], mel[:8], False)] * 13)
+    assert batches == [8, 4, 1]
 
 
 def test_states_and_samples_of_a_batch_share_no_memory():
