@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,29 +31,13 @@ from losses import AlignedLoss
 from blockwave import Token2Wav
 from blockwave.encoder.log_mel import reference_mel
 from blockwave.encoder.sound import Sound
+from blockwave.quality.bootstrap import estimate
+from blockwave.quality.error_rates import count_errors
 from blockwave.quality.lines import frame_lines, voiced_windows
+from blockwave.quality.recognition import Recogniser
 
 STAGES = ("source", "copy", "full")
 BANDS = ((1000, 2000), (2000, 3000), (3000, 4000), (4000, 6000), (6000, 8000))
-UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-).split()
-TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-
-
-def spell(match: re.Match[str]) -> str:
-    number = int(match.group())
-    if number >= 100:
-        return match.group()
-    tens, units = divmod(number, 10)
-    return UNITS[number] if number < 20 else TENS[tens - 2] + (f" {UNITS[units]}" if units else "")
-
-
-def plain(text: str) -> str:
-    """Lower case, numbers below 100 and percent signs as words, no punctuation."""
-    text = re.sub(r"\d+", spell, text.lower().replace("%", " percent"))
-    return re.sub(r"\s+", " ", re.sub(r"[^a-z0-9' ]", " ", text)).strip()
 
 
 def load_vocoder(path: Path, raw: bool = False) -> tuple[Callable[[np.ndarray], np.ndarray], int, float]:
@@ -86,11 +69,8 @@ class Judge:
         from pesq import pesq
         from pystoi import stoi
 
-        self.pesq, self.stoi, self.whisper, self.aligned = pesq, stoi, None, AlignedLoss()
-        if whisper:
-            from faster_whisper import WhisperModel
-
-            self.whisper = WhisperModel(whisper, device="cpu", compute_type="float32", cpu_threads=1)
+        self.pesq, self.stoi, self.aligned = pesq, stoi, AlignedLoss()
+        self.recogniser = None if whisper is None else Recogniser(whisper)
 
     def figures(self, wave: np.ndarray, source: np.ndarray) -> dict[str, float]:
         windows = voiced_windows(source, WAVE_RATE)
@@ -108,13 +88,6 @@ class Judge:
         with torch.no_grad():
             out["coherence"] = 1 - float(self.aligned(torch.from_numpy(wave[None]), torch.from_numpy(source[None])))
         return out
-
-    def words(self, wave: np.ndarray) -> str:
-        low = soxr.resample(wave, WAVE_RATE, 16000)
-        segments, _ = self.whisper.transcribe(
-            low, language="en", beam_size=1, temperature=0, condition_on_previous_text=False, without_timestamps=True
-        )
-        return plain(" ".join(segment.text for segment in segments))
 
 
 def flow_mels(voice: Token2Wav, test: Corpus, count: int, kept: Path | None) -> list[np.ndarray]:
@@ -139,7 +112,7 @@ def main() -> None:
     p.add_argument("--vocoder", type=Path)
     p.add_argument("--raw", action="store_true", help="the last weights instead of their average")
     p.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES)
-    p.add_argument("--count", type=int, default=30)
+    p.add_argument("--count", type=int, default=50)
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--whisper")
     p.add_argument("--mels", type=Path)
@@ -163,19 +136,11 @@ def main() -> None:
             if a.waves:
                 a.waves.mkdir(parents=True, exist_ok=True)
                 soundfile.write(a.waves / f"{stage}_{i:02d}.wav", wave, WAVE_RATE)
-            if a.whisper:
-                heard.append(judge.words(wave))
+            if judge.recogniser is not None:
+                heard.append(judge.recogniser.hear(wave, WAVE_RATE))
         result[stage] = {name: round(float(np.mean([row[name] for row in rows])), 4) for name in rows[0]}
-        if a.whisper:
-            import jiwer
-
-            wanted = [plain(test.text(i)) for i in range(a.count)]
-            result[stage] |= {
-                "wer": round(jiwer.wer(wanted, heard), 4),
-                "cer": round(jiwer.cer(wanted, heard), 4),
-                "words": sum(len(text.split()) for text in wanted),
-                "wrong": [f"{w} | {h}" for w, h in zip(wanted, heard, strict=True) if w != h],
-            }
+        if heard:
+            result[stage] |= words(heard, [test.text(i) for i in range(a.count)])
         print(
             stage,
             {k: v for k, v in result[stage].items() if k != "wrong"},
@@ -191,8 +156,18 @@ def main() -> None:
         a.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
+def words(heard: list[str], said: list[str]) -> dict[str, Any]:
+    """Word and character error rates in percent with 95 % intervals, and the sentences with errors."""
+    counts = [count_errors(*pair) for pair in zip(heard, said, strict=True)]
+    wer = estimate([100 * c.word_errors for c in counts], [c.words for c in counts])
+    cer = estimate([100 * c.character_errors for c in counts], [c.characters for c in counts])
+    rates = {name: [round(x, 2) for x in (e.value, e.low, e.high)] for name, e in (("wer", wer), ("cer", cer))}
+    wrong = [f"{s} | {h}" for c, s, h in zip(counts, said, heard, strict=True) if c.word_errors]
+    return rates | {"words": sum(c.words for c in counts), "wrong": wrong}
+
+
 def append(table: Path, about: dict[str, Any], figures: dict[str, Any]) -> None:
-    row = about | {k: v for k, v in figures.items() if isinstance(v, float) and k not in ("wer", "cer")}
+    row = about | {k: v for k, v in figures.items() if isinstance(v, float)}
     new = not table.exists()
     table.parent.mkdir(parents=True, exist_ok=True)
     with table.open("a", newline="") as file:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sentences for the synthetic corpus: templates, carrier phrases around lexicon words, and an optional text file.
 
-All templates and word lists here were written for this project. The 30 HELD_OUT sentences are never generated.
+All templates and word lists here were written for this project. The 50 sentences that the package holds out are never
+generated.
 """
 
 from __future__ import annotations
@@ -10,36 +11,9 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 
-HELD_OUT = """The morning train was late because of heavy snow.
-Please bring two cups of coffee to the meeting room.
-My brother plays the violin in a small orchestra.
-Where did you put the keys to the garden shed?
-A yellow bird landed on the open window.
-The doctor told him to drink more water.
-We walked along the river until it grew dark.
-Seventeen boxes were stacked beside the door.
-Could you explain the rules of this game again?
-The old bridge was built from local stone.
-She painted the kitchen wall a light shade of green.
-There is a strange noise coming from the engine.
-Children love to jump in puddles after the rain.
-The price of bread has gone up by ten percent.
-I would rather stay home and read a book.
-An honest answer is better than a clever excuse.
-The ship left the harbor shortly before midnight.
-Fresh strawberries taste best with a little cream.
-He forgot his umbrella on the bus this morning.
-The teacher wrote a long sentence on the board.
-How many people live in this village today?
-Our neighbors have a very friendly black dog.
-The museum closes at half past five on Sundays.
-Nobody noticed the small crack in the ceiling.
-They decided to travel north before the winter.
-A good carpenter always measures twice.
-The soup needs a pinch of salt and some pepper.
-Her voice was calm, but her hands were shaking.
-The farmer repaired the broken fence by himself.
-Thank you for waiting so patiently.""".split("\n")
+from blockwave.embedded import held_out
+
+HELD_OUT = [sentence.text or "" for sentence in held_out()]
 
 NAMES = (
     "Alice Peter Maria Jonathan Susan Victor Emily George Charlotte Henry Olivia Frank Zoe Martin Julia Quentin Beth "
