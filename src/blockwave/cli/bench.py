@@ -29,13 +29,15 @@ def bench_stage(
     device: Annotated[str, typer.Option(help="Where to compute.")] = "cpu",
     dtype: Annotated[str, typer.Option(help="float32 is exact.")] = "float32",
     threads: Annotated[int | None, typer.Option(help="CPU threads; else torch's choice.")] = None,
-    steps: Annotated[int, typer.Option(help="Time points of the solve.")] = 10,
+    preset: options.Preset = "exact",
+    steps: Annotated[int | None, typer.Option(help="Time points of the solve. Without it the preset's.")] = None,
     json: options.Json = False,
 ) -> None:
     """Time codes -> sound: loading, the first run, warm runs, each part. RTF is compute time / audio time."""
     import numpy as np
 
     from ..engine import Token2Wav
+    from ..engine.presets import flow_of
     from ..errors import OptionError
     from .doctor import examine
 
@@ -43,6 +45,7 @@ def bench_stage(
         if value < 1:
             raise OptionError(f"{name}: got {value}, expected an integer >= 1")
     options.set_threads(threads)
+    flow = flow_of(preset, steps)
     environment = examine(device, dtype)
     folder, config = options.open_checkpoint(model)
     started_s = time.perf_counter()
@@ -56,7 +59,7 @@ def bench_stage(
     runs: list[dict[str, float]] = []
     speeches = []
     for i in range(1 + repeats):
-        speeches = loaded(sequences, seed=0, steps=steps)
+        speeches = loaded(sequences, seed=0, preset=preset, steps=steps)
         parts = {id(speech.timings): speech.timings for speech in speeches}.values()
         runs.append({part: sum(getattr(t, part) for t in parts) for part in _PARTS})
         note(f"{'cold' if i == 0 else 'warm'}: {sum(runs[-1].values()):.2f} s")
@@ -69,7 +72,8 @@ def bench_stage(
         "random_weights": config.random,
         "codes": codes,
         "batch": batch,
-        "steps": steps,
+        "preset": preset,
+        "steps": flow.steps,
         "audio_s": audio_s,
         "load_s": load_s,
         "cold": _figures(runs[0], audio_s),

@@ -24,6 +24,9 @@ Model = Annotated[
         help="Checkpoint: a folder or a hub id. Without it the voice of the package.",
     ),
 ]
+Preset = Annotated[
+    str, typer.Option(help="exact, or fast or faster: fewer evaluations, at a measured distance from the exact sound.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable result on standard output.")]
 
 

@@ -32,10 +32,16 @@ def speak(
         str | None,
         typer.Option(help="wav, flac, ogg, opus, mp3, pcm (raw s16le); else as OUT ends.", autocompletion=_formats),
     ] = None,
-    steps: Annotated[int, typer.Option(help="Time points of the solve; 10 points are 9 steps.")] = 10,
+    preset: options.Preset = "exact",
+    steps: Annotated[
+        int | None, typer.Option(help="Time points of the solve; 10 points are 9 steps. Without it the preset's.")
+    ] = None,
     guidance: Annotated[float, typer.Option(help="Weight of classifier-free guidance; 0 turns it off.")] = 0.5,
     sway: Annotated[str, typer.Option(help="Warp of the time points, -1 to 1.75, or none.")] = "-1",
-    solver: Annotated[str, typer.Option(help="rk4 or euler.")] = "rk4",
+    solver: Annotated[str | None, typer.Option(help="rk4, rk2, midpoint or euler. Without it the preset's.")] = None,
+    guidance_per: Annotated[
+        str | None, typer.Option(help="evaluation, or step: guidance once a step. Without it the preset's.")
+    ] = None,
     max_duration: Annotated[float | None, typer.Option(help="Longest sound in seconds; the rest is cut.")] = None,
     any_length: Annotated[
         bool, typer.Option("--any-length", help="Go beyond the length that the checkpoint was made for.")
@@ -70,8 +76,9 @@ def speak(
 
     from ..audio import check_encoder
     from ..codes import check_duration
-    from ..engine import Flow, Token2Wav
+    from ..engine import Token2Wav
     from ..engine.build import check_device, check_dtype
+    from ..engine.presets import flow_of
     from ..engine.request import check_guidance, check_request
     from ..mel.noise import check_seed
     from .delivery import keep
@@ -81,7 +88,7 @@ def speak(
     options.set_threads(threads)
     check_device(device)
     check_dtype(dtype)
-    Flow(steps, warp, solver)
+    flow_of(preset, steps, warp, solver, guidance_per)
     check_guidance(guidance)
     if seed is not None:
         check_seed(seed)
@@ -103,10 +110,12 @@ def speak(
         settings = {
             "voice": spoken_by,
             "seed": seed,
+            "preset": preset,
             "steps": steps,
             "guidance": guidance,
             "sway": warp,
             "solver": solver,
+            "guidance_per": guidance_per,
             "max_duration_s": max_duration,
             "any_length": any_length,
         }

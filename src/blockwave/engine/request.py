@@ -18,6 +18,8 @@ from ..mel.schedule import time_points
 from ..mel.solver import Tableau, evaluation_times, find_solver
 from ..voice import Voice
 
+GUIDANCE_PER = ("evaluation", "step")
+
 
 @dataclass(frozen=True)
 class Flow:
@@ -26,13 +28,15 @@ class Flow:
     Attributes:
         steps: number of time points, >= 2; 10 points are 9 steps.
         sway: warp of the time points, -1 to 1.75, or None.
-        solver: "rk4" (Kutta's 3/8 rule) or "euler".
+        solver: "rk4" (Kutta's 3/8 rule), "rk2" (two stages), "midpoint" or "euler".
+        guidance_per: "evaluation", or "step": guidance is evaluated once in a step, and counts there for all of it.
         points, tableau, times: derived: time points, method, and all distinct evaluation times.
     """
 
     steps: int = 10
     sway: float | None = -1.0
     solver: str = "rk4"
+    guidance_per: str = "evaluation"
     points: tuple[float, ...] = field(init=False, compare=False, repr=False)
     tableau: Tableau = field(init=False, compare=False, repr=False)
     times: tuple[float, ...] = field(init=False, compare=False, repr=False)
@@ -44,6 +48,8 @@ class Flow:
             raise OptionError(f"sway: got {self.sway!r}, expected a number from -1 to 1.75, or None")
         if self.sway is not None:
             object.__setattr__(self, "sway", float(self.sway))
+        if self.guidance_per not in GUIDANCE_PER:
+            raise OptionError(f"guidance_per: got {self.guidance_per!r}, expected one of {list(GUIDANCE_PER)}")
         object.__setattr__(self, "tableau", find_solver(self.solver))
         object.__setattr__(self, "points", time_points(self.steps, self.sway))
         object.__setattr__(self, "times", evaluation_times(self.tableau, self.points))

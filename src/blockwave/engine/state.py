@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -58,23 +59,37 @@ class Stage:
         row: weights of the step's velocities so far in the next state that is needed.
         step: length of the step.
         ends_step: the next state is the start of the next step.
+        guidance: multiplies the weight of the guidance; at 0 the conditional branch runs alone.
     """
 
     time: float
     row: tuple[float, ...]
     step: float
     ends_step: bool
+    guidance: float
 
 
 def stages_of(flow: Flow) -> tuple[Stage, ...]:
     """All evaluations of a flow in order, each with how its velocity leads on to the next."""
     tableau, stages = flow.tableau, []
+    guidance = _guidance_of(tableau.weights, flow.guidance_per)
     for start, end in pairwise(flow.points):
         step = float(np.float32(end) - np.float32(start))
         rows = [*tableau.stages[1:], tableau.weights]
         for i, time in enumerate(stage_times(tableau, start, end)):
-            stages.append(Stage(time, rows[i], step, i == len(rows) - 1))
+            stages.append(Stage(time, rows[i], step, i == len(rows) - 1, guidance[i]))
     return tuple(stages)
+
+
+def _guidance_of(weights: Sequence[float], per: str) -> list[float]:
+    """What multiplies the guidance at every stage of a step.
+
+    Once a step it is evaluated where the step weighs most, and counts there for the whole of it.
+    """
+    if per == "evaluation":
+        return [1.0] * len(weights)
+    heaviest = max(range(len(weights)), key=lambda i: (weights[i], i))
+    return [1 / weight if i == heaviest else 0.0 for i, weight in enumerate(weights)]
 
 
 def advance(state: BlockState, velocity: Tensor, stage: Stage) -> None:
@@ -82,7 +97,8 @@ def advance(state: BlockState, velocity: Tensor, stage: Stage) -> None:
     state.slopes.append(velocity)
     x = state.x
     for slope, weight in zip(state.slopes, stage.row, strict=True):
-        x = x.add(slope, alpha=stage.step * weight)
+        if weight:
+            x = x.add(slope, alpha=stage.step * weight)
     state.input = x
     if stage.ends_step:
         state.x, state.slopes = x, []

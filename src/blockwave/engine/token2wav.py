@@ -26,7 +26,8 @@ from .bulk import Rendering, render
 from .emissions import Emissions
 from .engine import Engine
 from .live import SpeechStream
-from .request import Flow, Request, check_guidance, check_request
+from .presets import flow_of
+from .request import Request, check_guidance, check_request
 from .scheduler import MAX_BATCH_BLOCKS
 from .state import stages_of
 
@@ -91,10 +92,12 @@ class Token2Wav:
         seed: int | None = ...,
         *,
         noise: Any = ...,
-        steps: int = ...,
+        preset: str = ...,
+        steps: int | None = ...,
         guidance: float = ...,
         sway: float | None = ...,
-        solver: str = ...,
+        solver: str | None = ...,
+        guidance_per: str | None = ...,
         max_duration_s: float | None = ...,
         any_length: bool = ...,
     ) -> Speech: ...
@@ -107,10 +110,12 @@ class Token2Wav:
         seed: int | Sequence[int | None] | None = ...,
         *,
         noise: Any = ...,
-        steps: int = ...,
+        preset: str = ...,
+        steps: int | None = ...,
         guidance: float = ...,
         sway: float | None = ...,
-        solver: str = ...,
+        solver: str | None = ...,
+        guidance_per: str | None = ...,
         max_duration_s: float | None = ...,
         any_length: bool = ...,
     ) -> list[Speech]: ...
@@ -123,10 +128,12 @@ class Token2Wav:
         seed: int | Sequence[int | None] | None = ...,
         *,
         noise: Any = ...,
-        steps: int = ...,
+        preset: str = ...,
+        steps: int | None = ...,
         guidance: float = ...,
         sway: float | None = ...,
-        solver: str = ...,
+        solver: str | None = ...,
+        guidance_per: str | None = ...,
         max_duration_s: float | None = ...,
         any_length: bool = ...,
     ) -> Any: ...
@@ -138,10 +145,12 @@ class Token2Wav:
         seed: int | Sequence[int | None] | None = None,
         *,
         noise: Any = None,
-        steps: int = 10,
+        preset: str = "exact",
+        steps: int | None = None,
         guidance: float = 0.5,
         sway: float | None = -1.0,
-        solver: str = "rk4",
+        solver: str | None = None,
+        guidance_per: str | None = None,
         max_duration_s: float | None = None,
         any_length: bool = False,
     ) -> Any:
@@ -152,17 +161,21 @@ class Token2Wav:
             voice: name or :class:`Voice`; one for all, or one for each. None: the checkpoint's declared default.
             seed: of the noise, one for each sequence; a single seed holds for every sequence of a list. None: fresh.
             noise: float [T, M] instead of a seed, T = repeats * N; for a list, one for each sequence.
-            steps: time points of the solve, >= 2; 10 points are 9 steps.
+            preset: "exact", or "fast" or "faster": fewer evaluations, at a measured distance from the exact sound. It
+                stands for steps, solver and guidance_per where those are None.
+            steps: time points of the solve, >= 2; 10 points are 9 steps. None: 10 of "exact".
             guidance: weight of classifier-free guidance; below 1e-5 the unconditional branch is not computed.
             sway: warp of the time points, or None.
-            solver: "rk4" (Kutta's 3/8 rule) or "euler".
+            solver: "rk4" (Kutta's 3/8 rule), "rk2" (two stages), "midpoint" or "euler". None: rk4 of "exact".
+            guidance_per: "evaluation", or "step": the unconditional branch is evaluated once a step. None: the first,
+                of "exact".
             max_duration_s: longest sound; what is cut is in ``num_codes_cut``. None: no limit.
             any_length: go beyond the checkpoint's max_position_embeddings, further than it was trained for.
 
         Raises:
             CodesError, VoiceError, OptionError: before anything is computed, naming the item in a list.
         """
-        flow = Flow(steps, sway, solver)
+        flow = flow_of(preset, steps, sway, solver, guidance_per)
         max_codes = check_duration(max_duration_s, self.config.clock)
         batch = is_batch(codes)
         items = list(codes) if batch else [codes]
@@ -190,16 +203,18 @@ class Token2Wav:
         first_chunk_codes: int | None = None,
         chunk_codes: int | None = None,
         look_ahead: LookAhead = 1,
-        steps: int = 10,
+        preset: str = "exact",
+        steps: int | None = None,
         guidance: float = 0.5,
         sway: float | None = -1.0,
-        solver: str = "rk4",
+        solver: str | None = None,
+        guidance_per: str | None = None,
         any_length: bool = False,
     ) -> SpeechStream:
         """A live stream: codes are fed as they are made, sound comes out as soon as it is determined.
 
         Args:
-            voice, seed, steps, guidance, sway, solver: as for a call.
+            voice, seed, preset, steps, guidance, sway, solver, guidance_per: as for a call.
             first_chunk_codes, chunk_codes: codes of the first emission and of each later one, whole blocks. None: one
                 block and three, 12 and 36 codes of Qwen2.5-Omni.
             look_ahead: blocks beyond an emission that are computed for it: 0, 1, 2, ..., an approximation that is the
@@ -210,7 +225,7 @@ class Token2Wav:
         Raises:
             OptionError, VoiceError: before anything is computed.
         """
-        flow, spoken_by = Flow(steps, sway, solver), self.voice(voice)
+        flow, spoken_by = flow_of(preset, steps, sway, solver, guidance_per), self.voice(voice)
         check_guidance(guidance)
         seed = fresh_seed() if seed is None else check_seed(integer("seed", seed))
         dit = self.config.dit

@@ -153,14 +153,15 @@ class Track:
         run = self._pass
         assert run is not None
         evaluation = run.progress.get(block, 0) // self.shape.segments
+        stage = self.stages[evaluation]
         return Task(
             solve=self.solve,
             block=block,
             evaluation=evaluation,
             has_next=run.stop is None or block + 1 < run.stop,
-            stage=self.stages[evaluation],
-            constants=self._constants[block],
-            guidance=self.guidance,
+            stage=stage,
+            constants=self._constants[block][: None if stage.guidance else 1],
+            guidance=self.guidance * stage.guidance,
             grid=self.grid,
         )
 

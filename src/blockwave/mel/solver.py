@@ -33,6 +33,10 @@ class Tableau:
 
 
 EULER = Tableau("euler", (0.0,), ((),), (1.0,))
+MIDPOINT = Tableau("midpoint", (0.0, 0.5), ((), (0.5,)), (0.0, 1.0))
+# Of the second-order methods with two stages (Hairer, Norsett and Wanner, 1993, Solving Ordinary Differential Equations
+# I, section II.1) the one with node 0.6, between the midpoint rule (0.5) and Ralston's (2/3): nearest to the exact mel.
+TWO_STAGES = Tableau("rk2", (0.0, 0.6), ((), (0.6,)), (1 / 6, 5 / 6))
 # Kutta, 1901, the 3/8 rule; RungeKutta4ODESolver in transformers.
 KUTTA_38 = Tableau(
     "rk4",
@@ -40,7 +44,7 @@ KUTTA_38 = Tableau(
     ((), (1 / 3,), (-1 / 3, 1.0), (1.0, -1.0, 1.0)),
     (1 / 8, 3 / 8, 3 / 8, 1 / 8),
 )
-SOLVERS = {tableau.name: tableau for tableau in (KUTTA_38, EULER)}
+SOLVERS = {tableau.name: tableau for tableau in (KUTTA_38, TWO_STAGES, MIDPOINT, EULER)}
 
 
 def find_solver(name: str) -> Tableau:

@@ -64,7 +64,10 @@ def page(content: Mapping[str, Any], texts: Sequence[str | None], players: Mappi
 def _table(content: Mapping[str, Any]) -> str:
     rows = content["rows"]
     keys = [key for key in FIGURES if any(row["figures"].get(key) for row in rows)]
-    lines = [("setting", *(row["setting"] for row in rows)), ("evaluations", *(str(r["evaluations"]) for r in rows))]
+    lines = [
+        ("setting", *(row["setting"] for row in rows)),
+        ("evaluations of a branch", *(str(r["branch_evaluations"]) for r in rows)),
+    ]
     lines.append((f"speed, times {content['against']}", *(_cell(row["speed"], ".2f") for row in rows)))
     for key in keys:
         lines.append((FIGURES[key].title, *(_cell(row["figures"].get(key), FIGURES[key].form) for row in rows)))

@@ -53,6 +53,7 @@ def _row(ours: Sequence[Trial], reference: Sequence[Trial]) -> Row:
     row: Row = {
         "setting": ours[0].setting.name,
         "evaluations": ours[0].setting.evaluations,
+        "branch_evaluations": ours[0].setting.branch_evaluations,
         "rtf": _plain(estimate(seconds, [trial.sound.duration_s for trial in ours])),
         "speed": _plain(estimate([trial.seconds for trial in reference], seconds)),
         "faults": sum(len(trial.faults) for trial in ours),

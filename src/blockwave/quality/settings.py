@@ -4,13 +4,15 @@
 A setting is terms with commas between them. A term is ``key=value``, or one of two words::
 
     exact                        every default: what an exact engine computes
+    preset=fast                  steps, solver and guidance-per by name; what else is said goes before it
     solver=euler,steps=7         six evaluations instead of 36
     guidance=0                   the conditional branch alone
     look-ahead=1                 a live stream that sees one block ahead
     window                       the scheme of the public engines, every window a sequence of its own
     dtype=bfloat16,solver=euler  and any mixture
 
-Keys: solver, steps, guidance, sway, look-ahead (blocks, or exact), dtype. A hyphen may be an underscore.
+Keys: preset, solver, steps, guidance, guidance-per, sway, look-ahead (blocks, or exact), dtype. A hyphen may be an
+underscore.
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ from typing import Any
 
 from ..engine.arguments import EXACT, LookAhead
 from ..engine.build import check_dtype
+from ..engine.presets import flow_of
 from ..engine.request import Flow, check_guidance
 from ..engine.state import stages_of
 from ..errors import OptionError
+from ..velocity import MIN_GUIDANCE
 
 _EXACT, _WINDOW = "exact", "window"
-_KEYS = ("solver", "steps", "guidance", "sway", "look-ahead", "dtype")
+_KEYS = ("preset", "solver", "steps", "guidance", "guidance-per", "sway", "look-ahead", "dtype")
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,23 @@ class Setting:
         return len(stages_of(self.flow))
 
     @property
+    def branch_evaluations(self) -> int:
+        """The same with every branch counted: what a solve costs."""
+        if self.guidance < MIN_GUIDANCE:
+            return self.evaluations
+        return sum(1 + (stage.guidance != 0) for stage in stages_of(self.flow))
+
+    @property
     def options(self) -> dict[str, Any]:
         """Arguments of a model's call or stream."""
         flow = self.flow
-        return {"steps": flow.steps, "sway": flow.sway, "solver": flow.solver, "guidance": self.guidance}
+        return {
+            "steps": flow.steps,
+            "sway": flow.sway,
+            "solver": flow.solver,
+            "guidance": self.guidance,
+            "guidance_per": flow.guidance_per,
+        }
 
 
 def parse_setting(text: str) -> Setting:
@@ -68,21 +85,24 @@ def parse_setting(text: str) -> Setting:
     """
     name = "".join(text.split())
     words, values = _terms(name)
-    flow = Flow(
-        steps=_integer(name, values, "steps", 10),
-        sway=None if values.get("sway") == "none" else _number(name, values, "sway", -1.0),
-        solver=values.get("solver", "rk4"),
+    sway = values.get("sway", "-1")
+    flow = flow_of(
+        values.get("preset", "exact"),
+        _integer(name, values, "steps") if "steps" in values else None,
+        None if sway == "none" else _number(name, values | {"sway": sway}, "sway"),
+        values.get("solver"),
+        values.get("guidance-per"),
     )
     ahead: LookAhead | None = None
     if "look-ahead" in values:
-        ahead = EXACT if values["look-ahead"] == EXACT else _integer(name, values, "look-ahead", 0)
+        ahead = EXACT if values["look-ahead"] == EXACT else _integer(name, values, "look-ahead")
         if isinstance(ahead, int) and ahead < 0:
             raise OptionError(f"setting {name!r}: got look-ahead {ahead}, expected a number of blocks >= 0, or {EXACT}")
     if _WINDOW in words and ahead is not None:
         raise OptionError(f"setting {name!r}: got window and look-ahead, expected one of them: each is a way to stream")
     dtype = values.get("dtype", "float32")
     check_dtype(dtype)
-    guidance = check_guidance(_number(name, values, "guidance", 0.5))
+    guidance = check_guidance(_number(name, values, "guidance") if "guidance" in values else 0.5)
     return Setting(name, flow, guidance, ahead, _WINDOW in words, dtype)
 
 
@@ -104,15 +124,15 @@ def _terms(name: str) -> tuple[set[str], dict[str, str]]:
     return words, values
 
 
-def _integer(name: str, values: dict[str, str], key: str, default: int) -> int:
+def _integer(name: str, values: dict[str, str], key: str) -> int:
     try:
-        return int(values.get(key, default))
+        return int(values[key])
     except ValueError:
         raise OptionError(f"setting {name!r}: got {key} {values[key]!r}, expected an integer") from None
 
 
-def _number(name: str, values: dict[str, str], key: str, default: float) -> float:
+def _number(name: str, values: dict[str, str], key: str) -> float:
     try:
-        return float(values.get(key, default))
+        return float(values[key])
     except ValueError:
         raise OptionError(f"setting {name!r}: got {key} {values[key]!r}, expected a number") from None

@@ -47,8 +47,21 @@ def alone(dit, request, guidance, flow, codes=None):
     """The whole sequence, or its first codes, by the plain offline loop."""
     if codes is not None:
         request = request | {"codes": request["codes"][:codes], "x": request["x"][: codes * dit.config.repeats]}
-    batch, grid = dit.pack([request_condition(dit, request, guidance)]), dit.time_grid(flow.times)
-    return integrate(lambda x, t: dit(x, batch, grid, grid.row(t)), request["x"], flow.points, flow.tableau)
+    guided, bare = (dit.pack([request_condition(dit, request, weight)]) for weight in (guidance, 0.0))
+    grid, times = dit.time_grid(flow.times), []
+
+    def velocity(x, t):
+        """Guidance once a step is worth the whole step where the step's weight is largest."""
+        stage, weights = len(times) % len(flow.tableau.weights), flow.tableau.weights
+        times.append(t)
+        if flow.guidance_per == "evaluation":
+            return dit(x, guided, grid, grid.row(t))
+        alone = dit(x, bare, grid, grid.row(t))
+        if stage != max(i for i, weight in enumerate(weights) if weight == max(weights)):
+            return alone
+        return alone + (dit(x, guided, grid, grid.row(t)) - alone) / weights[stage]
+
+    return integrate(velocity, request["x"], flow.points, flow.tableau)
 
 
 def track_of(dit, scheduler, request, guidance, flow, emissions):
@@ -81,6 +94,9 @@ def test_streams_of_every_kind_share_batches(dit, room):
         (3, 3.0, Flow(3), Emissions(2, 1, None)),
         (1, 0.5, Flow(2), EXACT_AT_ONCE),
         (100, 0.5, Flow(5, -1.0, "euler"), Emissions(1, 3, None, 9)),
+        (70, 0.5, Flow(4, -1.0, "midpoint", guidance_per="step"), Emissions(1, 2, None, 20)),
+        (60, 0.5, Flow(3, guidance_per="step"), EXACT_AT_ONCE),
+        (80, 0.7, Flow(3, -1.0, "rk2", guidance_per="step"), Emissions(1, 3, None, 15)),
     ]
     tracks = []
     for i, (codes, guidance, flow, emissions) in enumerate(jobs):

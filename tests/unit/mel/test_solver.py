@@ -11,7 +11,17 @@ import torch
 
 from blockwave.errors import OptionError
 from blockwave.mel.schedule import time_points
-from blockwave.mel.solver import EULER, KUTTA_38, SOLVERS, evaluation_times, find_solver, integrate, stage_times
+from blockwave.mel.solver import (
+    EULER,
+    KUTTA_38,
+    MIDPOINT,
+    SOLVERS,
+    TWO_STAGES,
+    evaluation_times,
+    find_solver,
+    integrate,
+    stage_times,
+)
 
 TABLEAUS = list(SOLVERS.values())
 
@@ -27,7 +37,7 @@ def error(steps, tableau):
     return abs(x.item() - 1 / 5)
 
 
-@pytest.mark.parametrize(("tableau", "order"), [(EULER, 1), (KUTTA_38, 4)])
+@pytest.mark.parametrize(("tableau", "order"), [(EULER, 1), (MIDPOINT, 2), (TWO_STAGES, 2), (KUTTA_38, 4)])
 def test_the_error_falls_with_the_order_of_the_method(tableau, order):
     # Stage times are float32 like the reference's; at these steps the method's error is far above their rounding.
     assert math.log2(error(64, tableau) / error(128, tableau)) == pytest.approx(order, abs=0.1)
@@ -101,5 +111,6 @@ def test_the_start_is_not_written_and_shape_and_dtype_stay(tableau):
 
 def test_solvers_are_found_by_name():
     assert (find_solver("rk4"), find_solver("euler")) == (KUTTA_38, EULER)
-    with pytest.raises(OptionError, match=r"solver: got 'heun', expected one of \['euler', 'rk4'\]"):
+    assert (find_solver("midpoint"), find_solver("rk2")) == (MIDPOINT, TWO_STAGES)
+    with pytest.raises(OptionError, match=r"solver: got 'heun', expected one of \['euler', 'midpoint', 'rk2', 'rk4'\]"):
         find_solver("heun")

@@ -20,14 +20,26 @@ from blockwave.quality.settings import parse_setting
         ("sway=none", 36, {"sway": None}),
         ("sway=0.5", 36, {"sway": 0.5}),
         ("exact,solver=rk4", 36, {}),
+        ("preset=exact", 36, {}),
+        ("preset=fast", 8, {"steps": 5, "solver": "rk2", "guidance_per": "step"}),
+        ("preset=faster,steps=6", 10, {"steps": 6, "solver": "rk2", "guidance_per": "step"}),
+        ("guidance_per=step", 36, {"guidance_per": "step"}),
     ],
 )
 def test_rendered_at_once(text: str, evaluations: int, expected: dict[str, object]):
-    setting = parse_setting(text)
-    assert setting.options == {"steps": 10, "sway": -1.0, "solver": "rk4", "guidance": 0.5, **expected}
+    setting, usual = parse_setting(text), {"steps": 10, "sway": -1.0, "solver": "rk4", "guidance": 0.5}
+    assert setting.options == {**usual, "guidance_per": "evaluation", **expected}
     assert setting.evaluations == evaluations
     assert (setting.look_ahead, setting.windowed, setting.dtype) == (None, False, "float32")
     assert setting.name == text.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("exact", 72), ("guidance=0", 36), ("preset=fast", 12), ("preset=faster", 9), ("guidance-per=step", 45)],
+)
+def test_what_a_solve_costs(text: str, count: int):
+    assert parse_setting(text).branch_evaluations == count
 
 
 def test_streams_windows_and_dtypes():
@@ -42,15 +54,17 @@ def test_streams_windows_and_dtypes():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "setting '': got '', expected exact, window or solver=, steps=, "),
+        ("", "setting '': got '', expected exact, window or preset=, solver=, steps=, "),
         (
             "euler:10",
-            "got 'euler:10', expected exact, window or solver=.*; put commas between terms, as solver=euler,st",
+            "got 'euler:10', expected exact, window or preset=.*; put commas between terms, as solver=euler,st",
         ),
         ("exact=1", "got 'exact=1', expected exact, window or"),
         ("steps=3,steps=4", "setting 'steps=3,steps=4': got 'steps=4', twice; put commas"),
         ("steps=few", "setting 'steps=few': got steps 'few', expected an integer"),
         ("steps=1", "steps: got 1, expected an integer from 2 to 1000"),
+        ("preset=fastest", "preset: got 'fastest', expected one of \\['exact', 'fast', 'faster'\\]"),
+        ("guidance-per=time", "guidance_per: got 'time', expected one of \\['evaluation', 'step'\\]"),
         ("guidance=half", "setting 'guidance=half': got guidance 'half', expected a number"),
         ("guidance=nan", "guidance: got nan, expected a finite number"),
         ("solver=heun", "solver: got 'heun', expected one of"),
