@@ -49,8 +49,9 @@ def timeline(
         sounds.append(stream.feed(legal[i]))
         for _ in range(4):
             loaded.engine.step()
-    for stream, sound in zip(made, sounds, strict=True):
-        for _ in (*sound, *stream.finish()):
+    ends = [stream.finish() for stream in made]
+    for sound in (*sounds, *ends):
+        for _ in sound:
             pass
     save_timeline_picture(out, scheduler.records)
     note(f"{out}: {len(scheduler.records)} batches, {scheduler.counters.tasks} tasks of {streams} streams")
