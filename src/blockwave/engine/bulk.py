@@ -79,7 +79,7 @@ def _render_batch(engine: Engine, requests: Sequence[Request], flow: Flow) -> li
     finally:
         for job in jobs:
             engine.remove(job.track)
-        engine.settle()
+    engine.settle()
     mels = [torch.cat([emission.mel for emission in track.finished]) for track in tracks]
     solved_s, queue_s = engine.now_s(), _queue_s(tracks, conditioned_s)
     waves = engine.vocode(mels)

@@ -33,6 +33,11 @@ class Counters:
     streams_finished: int = 0
     streams_failed: int = 0
 
+    def rendered(self, requests: int, audio_s: float) -> None:
+        """So many whole requests."""
+        self.requests += requests
+        self.audio_s += audio_s
+
     def vocoded(self, started_s: float, ended_s: float) -> None:
         """One batch of the vocoder."""
         self.vocoder_batches += 1

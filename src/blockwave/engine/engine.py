@@ -7,9 +7,9 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import lru_cache, partial
 from threading import Lock
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -33,6 +33,8 @@ from .scheduler import MAX_BATCH_BLOCKS, Scheduler
 from .sounding import Part, Sounding, fitting, make_sound
 from .state import stages_of
 from .track import Track
+
+Result = TypeVar("Result")
 
 _KEPT_TIME_GRIDS = 8
 _MAX_VOCODER_PLACES = 4
@@ -110,8 +112,7 @@ class Engine:
 
     def settle(self) -> None:
         """Waits until what was asked for has taken effect."""
-        with self._turn():
-            self._take_in()
+        self._turn(lambda: None)
 
     def advance(self, sounding: Sounding) -> bool:
         """Runs one batch for the sake of a live stream, unless it has a chunk to read; False where nothing may run.
@@ -119,49 +120,44 @@ class Engine:
         Raises:
             BlockwaveError: its sound is not finite, or a batch of it failed.
         """
-        with self._turn():
-            self._take_in()
-            if sounding.ready:
-                return True
-            if sounding.fault is not None:
-                raise sounding.fault
-            check_sound(sounding.track)
-            if sounding.is_idle.is_set() and not sounding.waits:
-                return sounding.track.may_run and self._solve()
-        if sounding.is_idle.is_set():
-            self._sound()
-        else:  # another thread is at it
-            sounding.is_idle.wait()
+        followed = self._turn(partial(self._solve_for, sounding))
+        if isinstance(followed, bool):
+            return followed
+        followed()
         return True
+
+    def _solve_for(self, sounding: Sounding) -> bool | Callable[[], object]:
+        """What :meth:`advance` does while no other thread does such a thing; what it does after that, or its result."""
+        if sounding.ready:
+            return True
+        if sounding.fault is not None:
+            raise sounding.fault
+        check_sound(sounding.track)
+        if sounding.is_back is not None:  # another thread is at it
+            return sounding.is_back.wait
+        return self._sound if sounding.waits else sounding.track.may_run and self._solve()
 
     def step(self) -> bool:
         """Runs one batch of whatever is ready; False where nothing is."""
-        with self._turn():
-            self._take_in()
-            if self._solve():
-                return True
-        return self._sound()
+        return self._turn(self._solve) or self._sound()
 
     def vocode(self, mels: list[Tensor]) -> list[Tensor]:
         """Samples [L_i] of whole mels [T_i, M]; what others wait for runs in between."""
         waves = [mel.new_empty(len(mel) * self.vocoder.config.samples_per_frame) for mel in mels]
         batches = vocode_into(waves, self.vocoder, mels)
-        while self._vocode_one(batches):
+        while self._vocoder_lock.run(partial(self._vocode_one, batches)):
             pass
-        with self._turn():
-            self.counters.requests += len(mels)
-            self.counters.audio_s += sum(map(len, waves)) / self.config.sample_rate
+        self._turn(partial(self.counters.rendered, len(mels), sum(map(len, waves)) / self.config.sample_rate))
         return waves
 
     @torch.inference_mode()
     def _vocode_one(self, batches: Iterator[None]) -> bool:
-        with self._vocoder_lock, full_float32():
-            started_s = time.perf_counter()
+        started_s = time.perf_counter()
+        with full_float32():
             if next(batches, batches) is batches:
                 return False
-            with self._turn():
-                self.counters.vocoded(started_s, time.perf_counter())
-            return True
+        self._turn(partial(self.counters.vocoded, started_s, time.perf_counter()))
+        return True
 
     @torch.inference_mode()
     def _solve(self) -> bool:
@@ -172,43 +168,51 @@ class Engine:
         finally:
             self._drop_failed()
 
-    @torch.inference_mode()
     def _sound(self) -> bool:
         """One batch of the vocoder, of those who have waited longest; False where nobody waits for one."""
-        with self._vocoder_lock:
-            parts: list[Part] = []
-            started_s = time.perf_counter()
-            try:
-                with self._turn():
-                    self._take_in()
-                    waiting = [sounding for sounding in self._soundings.values() if sounding.waits]
-                    parts += (sounding.take(self._no_frames) for sounding in fitting(waiting))
-                with blamed_on(*(part.sounding.track for part in parts)), full_float32():
-                    make_sound(parts, self._streaming_vocoder)
-            finally:
-                if parts:
-                    with self._turn():
-                        self._give(parts, started_s)
-                there_were = len(parts) > 0
-                parts.clear()  # else the error of a failed batch would hold them
-            return there_were
+        return self._vocoder_lock.run(self._sound_one)
 
-    def _give(self, parts: list[Part], started_s: float) -> None:
+    @torch.inference_mode()
+    def _sound_one(self) -> bool:
+        parts: list[Part] = []
+        started_s = time.perf_counter()
+        try:
+            self._turn(partial(self._take, parts))
+            started_s = time.perf_counter()
+            with blamed_on(*(part.sounding.track for part in parts)), full_float32():
+                make_sound(parts, self._streaming_vocoder)
+        finally:
+            there_were = len(parts) > 0
+            self._hand_back(parts, started_s)
+        return there_were
+
+    def _take(self, parts: list[Part]) -> None:
+        waiting = [sounding for sounding in self._soundings.values() if sounding.waits]
+        for sounding in fitting(waiting):
+            sounding.take(parts, self._no_frames)
+
+    def _hand_back(self, parts: list[Part], started_s: float) -> None:
+        """Waits for nobody: an interrupt of the wait would leave these streams in the vocoder for ever."""
         ended_s = time.perf_counter()
-        self.counters.vocoded(started_s, ended_s)
-        for part in parts:
-            sounding = part.sounding
-            before = sounding.num_samples
-            sounding.give(part, started_s, ended_s)
-            self.counters.audio_s += (sounding.num_samples - before) / self.config.sample_rate
-            if sounding.track not in self._soundings:
-                continue  # it has left
-            if sounding.is_over and sounding.fault is None:
-                self.counters.streams_finished += 1
-                self._forget(sounding.track)
-            else:
-                self._soundings[sounding.track] = self._soundings.pop(sounding.track)  # behind all others
-        self._drop_failed()
+        for i, part in enumerate(parts):
+            self._inbox.append((part.sounding.track, partial(self._give, part, started_s, ended_s, i == 0)))
+            part.is_back.set()
+        parts.clear()  # else the error of a failed batch would hold them
+        self._tidy()
+
+    def _give(self, part: Part, started_s: float, ended_s: float, is_first: bool) -> None:
+        if is_first:
+            self.counters.vocoded(started_s, ended_s)
+        sounding, before = part.sounding, part.sounding.num_samples
+        sounding.give(part, started_s, ended_s)
+        self.counters.audio_s += (sounding.num_samples - before) / self.config.sample_rate
+        if sounding.track not in self._soundings:
+            return  # it has left
+        if sounding.is_over and sounding.fault is None:
+            self.counters.streams_finished += 1
+            self._forget(sounding.track)
+        else:
+            self._soundings[sounding.track] = self._soundings.pop(sounding.track)  # behind all others
 
     def _drop_failed(self) -> None:
         for sounding in list(self._soundings.values()):
@@ -216,29 +220,31 @@ class Engine:
                 self.counters.streams_failed += 1
                 self._forget(sounding.track)
 
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """What only one thread at a time may do."""
+    def _turn(self, work: Callable[[], Result]) -> Result:
+        """What only one thread at a time may do, after all that was asked for before."""
+
+        def take_in_and_work() -> Result:
+            self._take_in()
+            return work()
+
         try:
-            with self._lock:
-                yield
+            return self._lock.run(take_in_and_work)
         finally:
             self._tidy()
 
     def _tidy(self) -> None:
         """Takes in what came while nobody could, so that who leaves an engine at rest leaves no memory behind."""
-        while self._inbox and self._lock.enter_now():
-            try:
-                self._take_in()
-            finally:
-                self._lock.leave()
+        while self._inbox and self._lock.run_now(self._take_in):
+            pass
 
     @torch.inference_mode()
     def _take_in(self) -> None:
         while self._inbox:
-            track, action = self._inbox.popleft()
-            with blamed_on(track):
+            track = self._inbox[0][0]
+            with blamed_on(track):  # for an interrupt as well, which would lose it
+                _, action = self._inbox.popleft()
                 action()
+        self._drop_failed()
 
     def _open(self, sounding: Sounding) -> None:
         self.scheduler.add(sounding.track)

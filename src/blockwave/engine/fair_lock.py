@@ -3,71 +3,96 @@
 
 threading.Lock promises no order: a thread that computes batch after batch takes it again before those that wait for it
 have woken up, and a new stream would not come in until all work is done.
+
+An interrupt may strike between any two steps of Python, so between taking a place and noting it, or on the way to
+giving it back. Here a place is not noted: everybody holds a gate of their own from before they line up, in a ``with``
+statement that the interpreter itself ends, and has a place while fewer gates before theirs are held than there are
+places. Whoever is interrupted, wherever it be, holds no gate any more, and is passed over.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import islice, takewhile
 from threading import Lock
+from typing import TypeVar
+
+Result = TypeVar("Result")
+# After this long whoever waits looks for themselves, should an interrupt have kept the one before from calling them.
+_PATIENCE_S = 1.0
+
+
+class _Visitor:
+    """Somebody who has a place, or waits for one.
+
+    Attributes:
+        gate: held until they leave.
+        bell: held until they are called.
+    """
+
+    def __init__(self) -> None:
+        self.gate, self.bell = Lock(), Lock()
+        self.bell.acquire()
 
 
 class FairLock:
-    """First come, first served. Not reentrant; for use in a ``with`` statement.
+    """First come, first served. Not reentrant.
 
     Args:
         places: threads that may be inside at once.
     """
 
     def __init__(self, places: int = 1) -> None:
-        self._guard = Lock()
-        self._free = places
-        self._waiting: deque[Lock] = deque()  # one gate, shut, for every thread that waits
+        self._places = places
+        # Of which only operations are used that no other thread can come in between.
+        self._line: deque[_Visitor] = deque()
 
-    def __enter__(self) -> FairLock:
-        with self._guard:
-            if self._free:
-                self._free -= 1
-                return self
-            gate = Lock()
-            gate.acquire()
-            self._waiting.append(gate)
-        is_ours = False
+    def run(self, work: Callable[[], Result]) -> Result:
+        """Does the work as soon as there is a place."""
+        visitor = _Visitor()
         try:
-            is_ours = gate.acquire()
+            with visitor.gate:
+                self._line.append(visitor)
+                while not self._has_place(visitor):
+                    visitor.bell.acquire(timeout=_PATIENCE_S)
+                return work()
         finally:
-            if not is_ours:  # interrupted: leave the queue, or pass on what was just handed over
-                self._give_up(gate)
-        return self
+            self._drop(visitor)
+            self._call_next()
 
-    def enter_now(self) -> bool:
-        """Enters if there is a place, and never waits: finalisers call it, wherever their thread may be."""
-        if not self._guard.acquire(blocking=False):
-            return False
+    def run_now(self, work: Callable[[], object]) -> bool:
+        """Does it if there is a place, and never waits: finalisers call it, wherever their thread may be."""
+        visitor = _Visitor()
         try:
-            if not self._free:
-                return False
-            self._free -= 1
-            return True
+            with visitor.gate:
+                self._line.append(visitor)
+                if not self._has_place(visitor):
+                    return False
+                work()
+                return True
         finally:
-            self._guard.release()
+            self._drop(visitor)
+            self._call_next()
 
-    def leave(self) -> None:
-        """Lets the next one in."""
-        with self._guard:
-            self._hand_over()
+    def _has_place(self, visitor: _Visitor) -> bool:
+        """Once true it stays so: those before only leave, and nobody gets in before."""
+        before = takewhile(lambda other: other is not visitor, tuple(self._line))
+        return sum(other.gate.locked() for other in before) < self._places
 
-    def __exit__(self, *exception: object) -> None:
-        self.leave()
-
-    def _give_up(self, gate: Lock) -> None:
-        with self._guard:
-            if gate in self._waiting:
-                self._waiting.remove(gate)
+    def _present(self) -> Iterator[_Visitor]:
+        for visitor in tuple(self._line):
+            if visitor.gate.locked():
+                yield visitor
             else:
-                self._hand_over()
+                self._drop(visitor)  # who was interrupted before they did it themselves
 
-    def _hand_over(self) -> None:
-        if self._waiting:
-            self._waiting.popleft().release()  # the place is the next one's
-        else:
-            self._free += 1
+    def _drop(self, visitor: _Visitor) -> None:
+        with suppress(ValueError):  # not yet in it, or another thread was faster
+            self._line.remove(visitor)
+
+    def _call_next(self) -> None:
+        for visitor in islice(self._present(), self._places):
+            with suppress(RuntimeError):  # has been called already
+                visitor.bell.release()

@@ -19,6 +19,7 @@ from ..codes import CodeReader
 from ..errors import CodesError, OptionError
 from ..speech import SpeechChunk, StreamTimings
 from ..voice import Voice
+from .blame import blamed_on
 from .emissions import Emissions
 from .request import Flow
 
@@ -61,10 +62,11 @@ class SpeechStream:
         self._mutex = Lock()
         self._num_codes = self._num_handed_on = self._num_handovers = self._frames_read = 0
         self._closing = self._closed = self._cancelled = False
-        self._sounding = engine.add_live(self._track)
-        # A stream that nobody holds any more frees its place. The track, which the engine holds while it has one, is
-        # not held here: the error of a failed one leads back to the stream.
+        # A stream that nobody holds any more frees its place, be it that it was interrupted before it came to be. The
+        # track, which the engine holds while it has one, is not held here: the error of a failed one leads back to the
+        # stream.
         weakref.finalize(self, _forgotten, engine, weakref.ref(self._track))
+        self._sounding = engine.add_live(self._track)
 
     @property
     def ended(self) -> bool:
@@ -186,8 +188,9 @@ class SpeechStream:
 
     def _hand_on(self) -> bool:
         """Moves some queued codes, or the end, into the track; False where there is neither."""
-        with self._mutex:
+        with self._mutex, blamed_on(self._track):  # codes that get lost on the way end the stream
             return self._hand_on_one()
+        return True  # whoever reads hears of it
 
     def _hand_on_one(self) -> bool:
         dit = self._engine.config.dit
@@ -206,6 +209,8 @@ class SpeechStream:
             self._engine.add_codes(self._track, head, noise)
             self._num_handed_on += len(head)
         self._num_handovers += 1
+        if self._cancelled:  # meanwhile, and nobody may come who would take this out again
+            self.cancel()
         return True
 
 

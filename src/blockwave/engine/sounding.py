@@ -36,7 +36,7 @@ class Sounding:
         num_samples: given so far, read or not.
         fault: what was wrong with the sound, for whoever reads.
         is_over: no more chunks will come.
-        is_idle: not set while the vocoder is at it.
+        is_back: None, or while the vocoder is at it what is set when it is done; what it made is given after that.
     """
 
     def __init__(self, track: Track, vocoder: StreamingVocoder, sample_rate: int) -> None:
@@ -44,8 +44,7 @@ class Sounding:
         self.ready: deque[SpeechChunk] = deque()
         self.fault: BlockwaveError | None = None
         self.is_over = False
-        self.is_idle = Event()
-        self.is_idle.set()
+        self.is_back: Event | None = None
         self._state = vocoder.start()
         self.num_samples = self._num_early = 0
         self._vocoder_s = 0.0
@@ -54,7 +53,7 @@ class Sounding:
     @property
     def waits(self) -> bool:
         """Whether there is something to make sound of, and nobody does."""
-        if self.is_over or not self.is_idle.is_set() or self.track.is_broken:
+        if self.is_over or self.is_back is not None or self.track.is_broken:
             return False
         return bool(self.track.finished) or self.track.is_done
 
@@ -70,25 +69,27 @@ class Sounding:
             audio_s=self.num_samples / self.sample_rate,
         )
 
-    def take(self, none: Tensor) -> Part:
-        """What the vocoder has to do next; ``none`` is an empty mel. To be given back."""
-        finished, beyond = self.track.finished, none
-        mel = none
+    def take(self, parts: list[Part], none: Tensor) -> None:
+        """Adds what the vocoder has to do next; ``none`` is an empty mel. To be given back, interrupted or not."""
+        finished = self.track.finished
+        part = Part(self, Event(), self._state, none, none, False)
+        parts.append(part)
+        self.is_back = part.is_back
         if finished:
             emission = finished.popleft()
-            mel, rest, beyond = emission.mel[:MAX_PIECE_FRAMES], emission.mel[MAX_PIECE_FRAMES:], emission.beyond
+            part.mel, rest = emission.mel[:MAX_PIECE_FRAMES], emission.mel[MAX_PIECE_FRAMES:]
             if len(rest):
-                finished.appendleft(Emission(rest, beyond))
-                beyond = none
-        self.is_idle.clear()
-        return Part(self, self._state, mel, beyond, self.track.is_done and not finished)
+                finished.appendleft(Emission(rest, emission.beyond))
+            else:
+                part.beyond = emission.beyond
+        part.final = self.track.is_done and not finished
 
     def give(self, part: Part, started_s: float, ended_s: float) -> None:
         """Takes in what the vocoder made of :meth:`take`, if anybody still wants it."""
-        self.is_idle.set()
+        self.is_back = None
         if part.samples is None and not self.track.is_broken:  # an interrupt came in between: the frames are lost
             self.track.failure = InterruptedError("interrupted")
-        if self.is_over or part.samples is None:
+        if self.is_over or self.track.is_broken or part.samples is None:
             return
         self._state, self.is_over = part.state, part.state.finished
         said = min(self._num_early, len(part.samples))
@@ -96,7 +97,7 @@ class Sounding:
         new = part.samples[said:]
         if part.early is not None:
             new, self._num_early = part.early, len(part.early)
-        wave, mel = (x.to("cpu", torch.float32).numpy() for x in (new, part.mel))
+        wave, mel = new.numpy(), part.mel.numpy()
         try:
             check_mel(mel)
             if len(wave):
@@ -122,14 +123,16 @@ class Part:
     """One stream's share of a batch of the vocoder.
 
     Attributes:
+        is_back: to be set when nothing more is done with it.
         state, mel: its state before, and its next frames [T, M].
         beyond: frames [T', M] that its look-ahead has already solved.
         final: the sound ends with these frames.
-        samples: made of them, None until then; ``state`` is the one after.
+        samples: made of them, None until then; ``state`` is the one after, and ``mel`` is on the host as they are.
         early: samples that stand in for those that come, see :class:`Sounding`; they will be made again.
     """
 
     sounding: Sounding
+    is_back: Event
     state: StreamState
     mel: Tensor
     beyond: Tensor
@@ -161,4 +164,6 @@ def make_sound(parts: Sequence[Part], vocoder: StreamingVocoder) -> None:
     # No more than the emission's own frames: what lies beyond is still to be solved again, with more in sight.
     rate = vocoder.model.config.samples_per_frame
     for part, (samples, _) in zip(silent, early, strict=True):
-        part.early = samples[: len(part.mel) * rate]
+        part.early = samples[: len(part.mel) * rate].to("cpu", torch.float32)
+    for part, (samples, _) in zip(parts, made, strict=True):  # here, where nobody waits for it
+        part.samples, part.mel = (x.to("cpu", torch.float32) for x in (samples, part.mel))

@@ -79,6 +79,7 @@ class Track:
         self.usage = Usage()
         self.is_closed = False
         self.failure: BaseException | None = None  # what ended the track before its time
+        self._is_gone = False
         self._noise: dict[int, Tensor] = {}
         self._constants: dict[int, list[Tensor]] = {}
         self._pending: list[tuple[Tensor, Tensor]] = []
@@ -117,17 +118,22 @@ class Track:
 
     def add(self, rows: Tensor, noise: Tensor) -> None:
         """More codes as :meth:`rows_of` gives them, with the noise [repeats n, M] of their frames."""
+        if self._is_gone:  # meanwhile
+            return
         self._pending.append((rows.repeat_interleave(self.dit.config.repeats, 0), noise))
         self.num_codes += len(rows)
         self._cut()
 
     def close(self) -> None:
         """No more codes come."""
+        if self._is_gone:
+            return
         self.is_closed = True
         self._cut()
 
     def let_go(self) -> None:
         """Nothing runs any more: only what is finished stays, whoever still holds the track."""
+        self._is_gone = True
         self.solve, self._pass = SolveState(), None
         self._noise, self._constants, self._pending = {}, {}, []
         if self.failure is not None:  # which would hold all that was being computed

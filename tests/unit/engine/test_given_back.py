@@ -146,6 +146,41 @@ def test_cancelled_in_the_middle_of_a_batch(model: Token2Wav) -> None:
     assert len(model.engine.scheduler) == 0
 
 
+@pytest.mark.parametrize("look_ahead", KINDS)
+def test_cancelled_while_codes_are_handed_on(
+    model: Token2Wav, look_ahead: int | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another thread; they come to a stream that has left, and nobody comes after."""
+    before = numbers_held()
+    stream = model.stream(seed=0, steps=3, look_ahead=look_ahead)
+    add_codes = model.engine.add_codes
+
+    def late(*arguments: Any) -> None:
+        stream.cancel()
+        add_codes(*arguments)
+
+    monkeypatch.setattr(model.engine, "add_codes", late)
+    assert list(stream.feed(CODES)) == []
+    assert numbers_held() == before
+    assert len(model.engine.scheduler) == 0
+
+
+def test_the_end_of_a_stream_that_failed_tells_what_failed(model: Token2Wav, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And takes nothing in."""
+    before = numbers_held()
+    stream, sound = started(model, 1)
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise RuntimeError("struck")
+
+    monkeypatch.setattr(model.engine.dit.final, "forward", fail)
+    for rest in (sound, stream.feed(CODES), stream.finish()):
+        with pytest.raises(BlockwaveError, match="RuntimeError: struck"):
+            list(rest)
+    del sound, rest
+    assert numbers_held() == before
+
+
 def test_threads_that_leave_while_others_compute(model: Token2Wav) -> None:
     """Whoever is last, everything is given back."""
     before = numbers_held()

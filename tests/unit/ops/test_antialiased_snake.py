@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
 
@@ -143,6 +144,16 @@ def test_native_sines_are_exact_for_large_arguments():
     assert ((got - expected).abs() <= 3 * rounding + 1e-6).all()
 
 
+@pytest.mark.parametrize("scale", [1e6, 1e8, 1e12, 1e30])
+def test_native_sines_of_any_size_are_sines(scale):
+    """No digit of them means anything, but what they add is between 0 and 1."""
+    x = torch.linspace(-1, 1, 4001)[None, :, None].repeat(1, 1, 30)
+    log_alpha, zeros = torch.full((4001,), math.log(scale)), torch.zeros(4001)
+    got = antialiased_snake(x, log_alpha, zeros, ANTI_ALIAS_TAPS, "native")[..., 15] - x[..., 0]
+    assert got.min() >= -1e-6
+    assert got.max() <= 1 + 1e-6
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
 def test_what_is_not_finite_stays_so_and_stays_in_reach(bad):
     x, log_alpha, log_beta = inputs(60)
@@ -217,6 +228,66 @@ def test_where_nothing_can_be_kept_on_disk_it_compiles_for_itself(tmp_path):
         "from blockwave.ops.antialiased_snake import native; assert native.why_not() is None"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(("kind", "length"), [("nbi", 0), ("nbc", 0), ("nbc", 100)])
+def test_what_a_crash_left_half_written_is_compiled_anew(tmp_path, kind, length):
+    code = "from blockwave.ops.antialiased_snake import native; assert native.why_not() is None"
+    settings = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=settings)
+    (file,) = tmp_path.rglob(f"*._snake-*.{kind}")
+    file.write_bytes(file.read_bytes()[:length])
+    subprocess.run([sys.executable, "-c", code], check=True, env=settings)
+
+
+def test_on_a_full_disk_it_compiles_for_itself(tmp_path):
+    code = (
+        "import errno; from numba.core import caching\n"
+        "def full(*arguments): raise OSError(errno.ENOSPC, 'No space left on device')\n"
+        "caching.IndexDataCacheFile.save = full\n"
+        "from blockwave.ops.antialiased_snake import native; assert native.why_not() is None"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})
+
+
+@pytest.mark.parametrize("error", ["OSError('no such library')", "SystemError('wrong numpy')"])
+def test_with_a_numba_that_is_broken_torch_does_it_all(error):
+    code = (
+        "import sys\n"
+        "class Broken:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == 'llvmlite': raise {error}\n"
+        "sys.meta_path.insert(0, Broken())\n"
+        "import torch; from blockwave.ops.antialiased_snake import choose, native\n"
+        "assert choose(torch.device('cpu'), needs_grad=False) == 'polyphase'\n"
+        f"assert {error.split('(')[0]!r} in native.why_not(), native.why_not()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_loops_that_would_run_as_python_are_not_taken():
+    code = "from blockwave.ops.antialiased_snake import native\nassert 'NUMBA_DISABLE_JIT is set' in native.why_not()"
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "NUMBA_DISABLE_JIT": "1"})
+
+
+def test_a_thread_that_outlives_the_main_one_can_use_it():
+    """The interpreter then starts no threads any more, nor lets pools do so."""
+    code = (
+        "import threading, torch\n"
+        "from blockwave.ops.antialiased_snake import antialiased_snake, native\n"
+        "from blockwave.waveform.filters import ANTI_ALIAS_TAPS\n"
+        "x, zeros = torch.randn(1, 4, 50), torch.zeros(4)\n"
+        "alone = antialiased_snake(x, zeros, zeros, ANTI_ALIAS_TAPS, 'native')\n"
+        "native._MIN_VALUES, torch.get_num_threads = 1, lambda: 3\n"
+        "def late():\n"
+        "    threading.main_thread().join()\n"
+        "    while not native._pool()._shutdown and not __import__('concurrent').futures.thread._shutdown: pass\n"
+        "    got = antialiased_snake(x, zeros, zeros, ANTI_ALIAS_TAPS, 'native')\n"
+        "    print('equal', torch.equal(got, alone))\n"
+        "threading.Thread(target=late).start()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "equal True\n", done.stderr
 
 
 def test_refuses_what_it_cannot_do():

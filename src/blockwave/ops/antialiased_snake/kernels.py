@@ -7,12 +7,14 @@ Importing this module compiles it, or loads what an earlier process compiled. No
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import numba
 import numpy as np
 from numba import float32, int64, void
+from numba.core import config
 
 NUM_TAPS = 12
 # Values of a row that go through all steps together. The three scratch rows take 6 kB.
@@ -38,6 +40,11 @@ _S3 = np.float32(-1.98408442e-4)
 _S4 = np.float32(2.75248906e-6)
 _S5 = np.float32(-2.38881527e-8)
 _ONE, _TWO = np.float32(1), np.float32(2)
+_MAX_Q = np.float32((math.pi / 2) ** 2)
+# Neither this folder nor the user's cache can be written to; a full disk; a file that a crash left half written.
+_NO_CACHE = (RuntimeError, OSError, EOFError, pickle.PickleError)
+if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
+    raise ImportError("NUMBA_DISABLE_JIT is set, and as Python the loops would take hours")
 
 
 def _compiled(signature: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -46,7 +53,7 @@ def _compiled(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     def compile_it(function: Callable[..., Any]) -> Any:
         try:
             return numba.njit(signature, cache=True, **_OPTIONS)(function)
-        except RuntimeError:  # neither this folder nor the user's cache can be written to
+        except _NO_CACHE:
             return numba.njit(signature, **_OPTIONS)(function)
 
     return compile_it
@@ -71,8 +78,10 @@ def _snake(s, alpha, magnitude, count):
         k = (y * _PER_PI + _ROUNDER) - _ROUNDER
         r = ((y - k * _PI_1) - k * _PI_2) - k * _PI_3
         q = r * r
-        sine = r * (_ONE + q * (_S1 + q * (_S2 + q * (_S3 + q * (_S4 + q * _S5)))))
-        s[i] += magnitude * (sine * sine)
+        if q > _MAX_Q:  # k is not exact; no digit of such a sine means anything, but it has to be one
+            q = _MAX_Q
+        p = _ONE + q * (_S1 + q * (_S2 + q * (_S3 + q * (_S4 + q * _S5))))
+        s[i] += magnitude * (q * (p * p))
 
 
 @_compiled(void(_ROW, _ROW, _ROW, _ROW, int64))

@@ -18,6 +18,8 @@ from torch import Tensor
 NUM_TAPS = 12  # of the only filter that is compiled
 # Values of a thread that are worth waking it for: some 20 us of work.
 _MIN_VALUES = 1 << 13
+# Not installed, or not with this numpy; a library of it that is missing; a processor that it does not know.
+_BROKEN = (ImportError, AttributeError, SystemError, OSError, RuntimeError)
 
 
 @cache
@@ -25,8 +27,8 @@ def why_not() -> str | None:
     """What keeps it from running here, in words; None where it runs. Loads, and if need be compiles, the loops."""
     try:
         _kernels()
-    except ImportError as error:  # not installed, or not with this numpy
-        return f"numba is not there ({error}); pip install 'blockwave[native]'"
+    except _BROKEN as error:
+        return f"numba does not run here ({type(error).__name__}: {error}); pip install --upgrade 'blockwave[native]'"
     return None
 
 
@@ -46,11 +48,15 @@ def activate(x: Tensor, log_alpha: Tensor, log_beta: Tensor, taps: tuple[float, 
     out = torch.empty_like(rows)
     magnitude = 1.0 / (log_beta.to(torch.float32).exp() + 1e-9)
     tensors = rows, log_alpha.to(torch.float32).exp(), magnitude, torch.tensor(taps, dtype=torch.float32), out
-    arrays = [tensor.detach().contiguous().numpy() for tensor in tensors]
+    arrays = [tensor.contiguous().numpy(force=True) for tensor in tensors]
     shares = max(1, min(torch.get_num_threads(), len(rows), out.numel() // _MIN_VALUES))
     bounds = [len(rows) * i // shares for i in range(shares + 1)]
     run = _kernels().activate_rows
-    others: list[Future[None]] = [_pool().submit(run, *arrays, *bounds[i : i + 2]) for i in range(1, shares)]
+    others: list[Future[None]] = []
+    try:
+        others += (_pool().submit(run, *arrays, *bounds[i : i + 2]) for i in range(1, shares))
+    except RuntimeError:  # the main thread has ended, and nobody may start threads any more
+        run(*arrays, bounds[len(others) + 1], bounds[-1])
     run(*arrays, *bounds[:2])
     for other in others:
         other.result()
