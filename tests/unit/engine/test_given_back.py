@@ -174,10 +174,12 @@ def test_the_end_of_a_stream_that_failed_tells_what_failed(model: Token2Wav, mon
         raise RuntimeError("struck")
 
     monkeypatch.setattr(model.engine.dit.final, "forward", fail)
-    for rest in (sound, stream.feed(CODES), stream.finish()):
+    with pytest.raises(BlockwaveError, match="RuntimeError: struck"):
+        list(sound)
+    for more in (lambda: stream.feed(CODES), stream.finish):
         with pytest.raises(BlockwaveError, match="RuntimeError: struck"):
-            list(rest)
-    del sound, rest
+            list(more())
+    del sound
     assert numbers_held() == before
 
 
