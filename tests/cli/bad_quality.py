@@ -78,8 +78,8 @@ STUDIES = {
     "no setting": Bad("quality", 2, "Missing option '--setting'. See --help."),
     "unknown setting": quality(
         "--setting euler:7",
-        "setting 'euler:7': got 'euler:7', expected exact, window or solver=, steps=, guidance=, sway=, look-ahead=, "
-        "dtype=; put commas between terms, as solver=euler,steps=7",
+        "setting 'euler:7': got 'euler:7', expected exact, window or preset=, solver=, steps=, guidance=, "
+        "guidance-per=, sway=, look-ahead=, dtype=; put commas between terms, as solver=euler,steps=7",
     ),
     "setting out of range": quality(
         "--setting exact --against steps=1",

@@ -212,7 +212,11 @@ BAD_CALLS = {
         "sway: got 5.0, expected a number from -1 to 1.75, or None; time must run forward",
     ),
     "sway nan": ({"sway": float("nan")}, OptionError, "sway: got nan, expected a number from -1 to 1.75, or None"),
-    "solver": ({"solver": "heun"}, OptionError, "solver: got 'heun', expected one of ['euler', 'rk4']"),
+    "solver": (
+        {"solver": "heun"},
+        OptionError,
+        "solver: got 'heun', expected one of ['euler', 'midpoint', 'rk2', 'rk4']",
+    ),
     "guidance": (
         {"guidance": float("inf")},
         OptionError,
