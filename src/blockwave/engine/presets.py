@@ -8,8 +8,9 @@ from .request import Flow
 
 PRESETS = {
     "exact": Flow(),
-    "fast": Flow(steps=5, solver="rk2", guidance_per="step"),  # 12 evaluations of a branch, exact has 72
-    "faster": Flow(steps=4, solver="rk2", guidance_per="step"),  # 9
+    # Evaluations of a branch, of which exact has 72; log-mel L1 to exact of the embedded voice, twelve sentences.
+    "fast": Flow(steps=5, solver="rk2", guidance_per="step"),  # 12; 0.018
+    "faster": Flow(steps=4, solver="rk2", guidance_per="step"),  # 9; 0.028
 }
 
 
