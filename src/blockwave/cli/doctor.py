@@ -59,12 +59,12 @@ def examine(device: str, dtype: str) -> dict[str, dict[str, Any]]:
     """
     import torch
 
-    from ..engine.build import check_device, check_dtype
+    from ..engine.build import DTYPES, check_device, check_dtype
     from ..ops import antialiased_snake
 
     place, kind = check_device(device), check_dtype(dtype)
     wide = "float64" if kind == torch.float64 else "float32"
-    snake = antialiased_snake.choose(place, needs_grad=False, dtype=getattr(torch, wide))
+    snake = antialiased_snake.choose(place, needs_grad=False, dtype=DTYPES[wide])
     return {
         "compute": {
             "device": str(place),

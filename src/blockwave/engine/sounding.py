@@ -156,14 +156,16 @@ def fitting(soundings: Sequence[Sounding]) -> list[Sounding]:
 def make_sound(parts: Sequence[Part], vocoder: StreamingVocoder) -> None:
     """Makes the sound of every part, in one batch where their shapes allow. Touches nothing but the parts."""
     made = vocoder.push_many([(part.state, part.mel, part.final) for part in parts])
-    for part, (samples, state) in zip(parts, made, strict=True):
-        part.samples, part.state = samples, state
-    wanting = (part for part in parts if part.sounding.num_samples == 0 and len(part.beyond))
-    silent = [part for part in wanting if part.samples is not None and len(part.samples) == 0]
-    early = vocoder.push_many([(part.state, part.beyond, False) for part in silent])
+    silent = [
+        (part, state)
+        for part, (samples, state) in zip(parts, made, strict=True)
+        if part.sounding.num_samples == len(samples) == 0 and len(part.beyond)
+    ]
+    early = vocoder.push_many([(state, part.beyond, False) for part, state in silent])
     # No more than the emission's own frames: what lies beyond is still to be solved again, with more in sight.
     rate = vocoder.model.config.samples_per_frame
-    for part, (samples, _) in zip(silent, early, strict=True):
+    for (part, _), (samples, _) in zip(silent, early, strict=True):
         part.early = samples[: len(part.mel) * rate].to("cpu", torch.float32)
-    for part, (samples, _) in zip(parts, made, strict=True):  # here, where nobody waits for it
+    for part, (samples, part.state) in zip(parts, made, strict=True):
+        # Copied here, where nobody waits for it.
         part.samples, part.mel = (x.to("cpu", torch.float32) for x in (samples, part.mel))

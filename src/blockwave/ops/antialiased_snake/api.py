@@ -20,9 +20,9 @@ def choose(
 ) -> Implementation:
     """What runs where no implementation is named.
 
-    On a CPU, while no gradient is recorded, "native" where numba is installed and "polyphase" where it is not: they
-    were measured 6 to 20 and 2 to 5 times as fast as "reference". That one runs everywhere else: it is differentiable,
-    and on other devices the polyphase form has not been measured.
+    On a CPU, while no gradient is recorded, "native" where numba is installed and "polyphase" where it is not: there
+    each is faster than what follows. "reference" runs everywhere else: it is differentiable, and on other devices the
+    polyphase form has not been measured.
     """
     if device.type != "cpu" or needs_grad:
         return "reference"

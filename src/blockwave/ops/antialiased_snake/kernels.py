@@ -16,7 +16,6 @@ import numpy as np
 from numba import float32, int64, void
 from numba.core import config
 
-NUM_TAPS = 12
 # Values of a row that go through all steps together. The three scratch rows take 6 kB.
 TILE = 500
 _LANES = 8  # float32 values of one AVX2 register; loops over whole registers have no remainder
