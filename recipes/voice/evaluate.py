@@ -90,7 +90,7 @@ class Judge:
         return out
 
 
-def flow_mels(voice: Token2Wav, test: Corpus, count: int, kept: Path | None) -> list[np.ndarray]:
+def flow_mels(voice: Token2Wav, speaker: str, test: Corpus, count: int, kept: Path | None) -> list[np.ndarray]:
     """The flow's mels with the defaults (10 time points, RK4, guidance 0.5), seed = number of the sentence."""
     mels = []
     for i in range(count):
@@ -98,7 +98,7 @@ def flow_mels(voice: Token2Wav, test: Corpus, count: int, kept: Path | None) -> 
         if path and path.exists():
             mels.append(np.load(path))
             continue
-        mels.append(voice(test.codes(i), seed=i).mel)
+        mels.append(voice(test.codes(i), voice=speaker, seed=i).mel)
         if path:
             path.parent.mkdir(parents=True, exist_ok=True)
             np.save(path, mels[-1])
@@ -108,6 +108,7 @@ def flow_mels(voice: Token2Wav, test: Corpus, count: int, kept: Path | None) -> 
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--data", default="data")
+    p.add_argument("--speaker", choices=settings.SPEAKERS, default=settings.SPEAKERS[0])
     p.add_argument("--voice", type=Path, help="a voice's folder; the embedded voice if left out")
     p.add_argument("--vocoder", type=Path)
     p.add_argument("--raw", action="store_true", help="the last weights instead of their average")
@@ -121,12 +122,13 @@ def main() -> None:
     p.add_argument("--curve", type=Path, help="a table that gets one more row per stage")
     a = p.parse_args()
     torch.set_num_threads(a.threads)
-    test, voice, judge = Corpus(a.data, "test"), Token2Wav.from_pretrained(a.voice), Judge(a.whisper)
+    test = Corpus(settings.data_of(a.data, a.speaker), "test")
+    voice, judge = Token2Wav.from_pretrained(a.voice), Judge(a.whisper)
     render, step, hours = load_vocoder(a.vocoder, a.raw) if a.vocoder else (engine_vocoder(voice), 0, 0.0)
     mels = None
     if "full" in a.stages:
-        mels = flow_mels(voice, test, a.count, a.mels)
-    result: dict[str, Any] = {"sentences": a.count, "step": step, "hours": round(hours, 3)}
+        mels = flow_mels(voice, a.speaker, test, a.count, a.mels)
+    result: dict[str, Any] = {"speaker": a.speaker, "sentences": a.count, "step": step, "hours": round(hours, 3)}
     for stage in a.stages:
         started, rows, heard = time.time(), [], []
         for i in range(a.count):

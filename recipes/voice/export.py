@@ -4,7 +4,7 @@
 python export.py --data data --flow runs/flow/last.pt --vocoder runs/vocoder/last.pt --out voice
 python export.py --base OLD_VOICE --vocoder runs/vocoder/last.pt --out voice
 
-With --base, what is not given comes from that voice: its flow, speakers, codebook and sentences. The folder appears
+With --base, what is not given comes from that voice: flow and speakers, codebook and sentences. The folder appears
 when it is complete and has spoken once.
 """
 
@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -57,10 +58,11 @@ def reference_mel(corpus: Corpus) -> torch.Tensor:
     raise ValueError("no training sentence is long enough for a reference mel")
 
 
-def write_speakers(path: Path, corpus: Corpus) -> None:
-    xvector = settings.xvectors([settings.SPEAKER])[settings.SPEAKER]
-    speaker = {"bos_token": BOS_TOKEN, "cond": xvector[None], "ref_mel": reference_mel(corpus)}
-    torch.save({settings.SPEAKER: speaker}, path)
+def write_speakers(path: Path, data: Path, names: Sequence[str]) -> None:
+    vectors = settings.xvectors(settings.SPEAKERS)
+    mels = {name: reference_mel(Corpus(settings.data_of(data, name))) for name in names}
+    speakers = {name: {"bos_token": BOS_TOKEN, "cond": vectors[name][None], "ref_mel": mels[name]} for name in names}
+    torch.save(speakers, path)
 
 
 def write_held_out(path: Path, test: Corpus) -> None:
@@ -83,7 +85,8 @@ def write_weights(path: Path, config: Token2WavConfig, parts: dict[str, nn.Modul
 
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--data", default="data")
+    p.add_argument("--data", type=Path, default=Path("data"))
+    p.add_argument("--speakers", nargs="+", default=settings.SPEAKERS, help="those of the training data, with --flow")
     p.add_argument("--base", type=Path, help="a finished voice")
     p.add_argument("--flow", type=Path, help="checkpoint of train_flow.py")
     p.add_argument("--vocoder", type=Path, required=True, help="checkpoint of train_vocoder.py")
@@ -99,9 +102,10 @@ def main() -> None:
         if a.base:
             for name in CARRIED:
                 shutil.copyfile(a.base / name, beside / name)
-        else:
+        if a.flow:
+            write_speakers(beside / "spk_dict.pt", a.data, a.speakers)
+        if not a.base:
             shutil.copyfile(a.codebook, beside / CODEBOOK_FILE)
-            write_speakers(beside / "spk_dict.pt", Corpus(a.data))
             write_held_out(beside / "held_out.json", Corpus(a.data, "test"))
         dit = averaged_flow(a.flow) if a.flow else Token2Wav.from_pretrained(a.base).engine.dit
         vocoder, section = averaged_vocoder(a.vocoder)

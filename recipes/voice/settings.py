@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-SPEAKER = "heart"
+SPEAKERS = ("heart", "oak")  # the first is the default, the second is made of it by make_speaker.py
 FAMILY = "blockwave-heart"  # of its codes; a voice with another codebook needs another name
 NUM_CODES = 4096  # ids 1 .. 4096; id 0 is the unconditional code
 QUIET = -9.0  # log-mel values below count as this when quantised: no code is spent on inaudible detail
@@ -62,9 +63,14 @@ def config_json(vocoder: dict[str, Any], codebook: str | None = None) -> dict[st
         "architectures": ["Qwen2_5OmniToken2WavModel"],
         "model_type": "qwen2_5_omni",
         "enable_audio_output": True,
-        "blockwave": {"family": FAMILY, "default_voice": SPEAKER, "codebook": codebook},
+        "blockwave": {"family": FAMILY, "default_voice": SPEAKERS[0], "codebook": codebook},
         "token2wav_config": {"model_type": "qwen2_5_omni_token2wav", "dit_config": DIT, "bigvgan_config": vocoder},
     }
+
+
+def data_of(data: str | Path, speaker: str) -> Path:
+    """Where a speaker's parts of the corpus are: the first one's lie in ``data`` itself."""
+    return Path(data) if speaker == SPEAKERS[0] else Path(data) / speaker
 
 
 def xvectors(names: Sequence[str], seed: int = 0) -> dict[str, Tensor]:

@@ -67,32 +67,38 @@ class Batches:
     """Random windows with their codes, a reference mel of another sentence, and joint condition dropout."""
 
     def __init__(
-        self, corpus: Corpus, codes: np.ndarray, batch: int, frames: int, drop: float, seed: int | tuple[int, int]
+        self, speakers: dict[str, Corpus], batch: int, frames: int, drop: float, seed: int | tuple[int, int]
     ) -> None:
-        self.corpus, self.codes, self.batch, self.frames, self.drop = corpus, codes, batch, frames, drop
+        self.batch, self.frames, self.drop = batch, frames, drop
         self.rng = np.random.default_rng(seed)
-        room = np.maximum(corpus.frames - frames, 0) // 2 + (corpus.frames >= frames)
-        self.weight = room / room.sum()
-        self.xvector = settings.xvectors([settings.SPEAKER])[settings.SPEAKER]
+        self.speakers = list(speakers.values())
+        self.codes = [codes_of(corpus) for corpus in self.speakers]
+        rooms = [np.maximum(c.frames - frames, 0) // 2 + (c.frames >= frames) for c in self.speakers]
+        self.weights = [room / room.sum() for room in rooms]
+        vectors = settings.xvectors(settings.SPEAKERS)
+        self.xvectors = torch.stack([vectors[name] for name in speakers])
 
-    def reference(self) -> np.ndarray:
+    def reference(self, corpus: Corpus) -> np.ndarray:
         length = settings.REFERENCE_FRAMES
         while True:
-            i = self.rng.integers(len(self.corpus))
-            if self.corpus.frames[i] >= length:
-                return self.corpus.mel(i, int(self.rng.integers(0, self.corpus.frames[i] - length + 1)), length)
+            i = self.rng.integers(len(corpus))
+            if corpus.frames[i] >= length:
+                return corpus.mel(i, int(self.rng.integers(0, corpus.frames[i] - length + 1)), length)
 
     def draw(self) -> Batch:
         mels, codes, references = [], [], []
-        for i in self.rng.choice(len(self.weight), self.batch, p=self.weight):
-            start = 2 * int(self.rng.integers(0, (self.corpus.frames[i] - self.frames) // 2 + 1))
-            mels.append(self.corpus.mel(i, start, self.frames))
-            begin = (self.corpus.first[i] + start) // 2
-            codes.append(self.codes[begin : begin + self.frames // 2].astype(np.int64))
-            references.append(self.reference())
+        who = self.rng.integers(len(self.speakers), size=self.batch)
+        for speaker in who:
+            corpus, weight = self.speakers[speaker], self.weights[speaker]
+            i = self.rng.choice(len(weight), p=weight)
+            start = 2 * int(self.rng.integers(0, (corpus.frames[i] - self.frames) // 2 + 1))
+            mels.append(corpus.mel(i, start, self.frames))
+            begin = (corpus.first[i] + start) // 2
+            codes.append(self.codes[speaker][begin : begin + self.frames // 2].astype(np.int64))
+            references.append(self.reference(corpus))
         keep = torch.from_numpy(self.rng.random(self.batch) >= self.drop)
         mel, code, reference = (torch.from_numpy(np.stack(x)) for x in (mels, codes, references))
-        xvector = self.xvector.expand(self.batch, -1) * keep[:, None]
+        xvector = self.xvectors[torch.from_numpy(who)] * keep[:, None]
         return Batch(mel, code * keep[:, None], reference * keep[:, None, None], xvector)
 
 
@@ -125,6 +131,7 @@ def validate(dit: DiT, batches: list[Batch], seed: int = 1234) -> float:
 def options() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--data", default="data")
+    p.add_argument("--speakers", nargs="+", default=settings.SPEAKERS, help="equally often")
     p.add_argument("--codebook", type=Path, default=Path("runs/codebook.safetensors"))
     p.add_argument("--run", type=Path, default=Path("runs/flow"))
     p.add_argument("--from-voice", type=Path, help="begin with the weights of a finished voice, same codebook")
@@ -173,10 +180,13 @@ def main() -> None:
     a = options()
     torch.set_num_threads(a.threads)
     a.run.mkdir(parents=True, exist_ok=True)
-    train, test = Corpus(a.data), Corpus(a.data, "test")
-    run = Run(a, torch.from_numpy(np.asarray(train.all_mel[::50], np.float32).mean(0)))
-    batches = Batches(train, codes_of(train), a.batch, a.frames, a.drop, (a.seed, run.step))
-    held_out = Batches(test, codes_of(test), 16, 120, 0.0, 7)
+    train, test = (
+        {name: Corpus(settings.data_of(a.data, name), part) for name in a.speakers} for part in ("train", "test")
+    )
+    mean = np.mean([np.asarray(corpus.all_mel[::50], np.float32).mean(0) for corpus in train.values()], 0)
+    run = Run(a, torch.from_numpy(mean))
+    batches = Batches(train, a.batch, a.frames, a.drop, (a.seed, run.step))
+    held_out = Batches(test, 16, 120, 0.0, 7)
     held_out = [held_out.draw() for _ in range(2)]
     print(f"step {run.step}, {sum(x.numel() for x in run.dit.parameters()) / 1e6:.2f} M", flush=True)
     table = a.run / "loss.csv"

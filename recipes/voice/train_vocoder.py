@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import settings
 import torch
 import vocoder as voc
 from corpus import Corpus
@@ -33,11 +34,11 @@ class Segments:
 
     EDGES = 0.01  # share of batches that end in zeros, as a sentence does
 
-    def __init__(self, corpus: Corpus, batch: int, frames: int, seed: tuple[int, int]) -> None:
-        self.corpus, self.batch, self.frames = corpus, batch, frames
+    def __init__(self, speakers: list[Corpus], batch: int, frames: int, seed: tuple[int, int]) -> None:
+        self.speakers, self.batch, self.frames = speakers, batch, frames
         self.rng = np.random.default_rng(seed)
-        room = np.maximum(corpus.frames - frames - 2 * voc.CONTEXT[0], 0)
-        self.weight = room / room.sum()
+        rooms = [np.maximum(corpus.frames - frames - 2 * voc.CONTEXT[0], 0) for corpus in speakers]
+        self.weights = [room / room.sum() for room in rooms]
 
     def draw(self) -> tuple[Tensor, Tensor, bool]:
         """mel [B, T, 80] with or without context, wave [B, frames * 240], and whether there is context."""
@@ -45,16 +46,18 @@ class Segments:
         edge = self.rng.random() < self.EDGES
         around = 0 if edge else voc.CONTEXT[0]
         while len(mels) < self.batch:
-            i = self.rng.choice(len(self.weight), p=self.weight)
-            last = self.corpus.frames[i] - self.frames - around
+            speaker = self.rng.integers(len(self.speakers))
+            corpus, weight = self.speakers[speaker], self.weights[speaker]
+            i = self.rng.choice(len(weight), p=weight)
+            last = corpus.frames[i] - self.frames - around
             start = int(self.rng.integers(around, last + 1))
             if edge:
                 start = int(self.rng.choice([0, last]))
-            mel = self.corpus.mel(i, start - around, self.frames + 2 * around)
+            mel = corpus.mel(i, start - around, self.frames + 2 * around)
             if mel.mean() < -8.5 and self.rng.random() < 0.8 and not edge:
                 continue
             mels.append(mel)
-            waves.append(self.corpus.wave(i, start, self.frames))
+            waves.append(corpus.wave(i, start, self.frames))
         return torch.from_numpy(np.stack(mels)), torch.from_numpy(np.stack(waves)), not edge
 
 
@@ -72,6 +75,7 @@ def validate(model: nn.Module, test: Corpus, losses: Losses, count: int = 6) -> 
 def options() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--data", default="data")
+    p.add_argument("--speakers", nargs="+", default=settings.SPEAKERS, help="equally often")
     p.add_argument("--run", type=Path, default=Path("runs/vocoder"))
     p.add_argument("--from-voice", type=Path, help="begin with a finished voice, whose kernels may be shorter or fewer")
     p.add_argument("--minutes", type=float, default=60)
@@ -133,7 +137,8 @@ def main() -> None:
     torch.manual_seed(a.seed)
     a.run.mkdir(parents=True, exist_ok=True)
     run, losses, test = Run(a), (SpectralLoss(), PeriodicityLoss(), AlignedLoss()), Corpus(a.data, "test")
-    segments = Segments(Corpus(a.data), a.batch, a.frames, (a.seed, run.step))
+    speakers = [Corpus(settings.data_of(a.data, name)) for name in a.speakers]
+    segments = Segments(speakers, a.batch, a.frames, (a.seed, run.step))
     print(f"step {run.step}, {sum(x.numel() for x in run.model.parameters()) / 1e6:.2f} M", flush=True)
     table = a.run / "loss.csv"
     new = not table.exists()
