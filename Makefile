@@ -15,8 +15,8 @@ DEMO := build/demo-model
 export GOMP_SPINCOUNT ?= 1000
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-target check format bench bench-stream bench-quality plots rendering docs wheel \
-	wheel-test clean distclean
+.PHONY: help demo test test-full test-target check format bench bench-operator bench-stream bench-quality plots rendering docs \
+	wheel wheel-test clean distclean
 .PRECIOUS: $(READY)-%
 
 help:  ## this list
@@ -51,6 +51,9 @@ format: $(READY)-check  ## rewrites what format and lint can repair
 
 bench: $(READY)-test  ## the benchmark; JSON under benchmarks/results
 	$(RUN) -m benchmarks.evaluation $(ARGS)
+
+bench-operator: $(READY)-bench  ## block attention beside its peers, 10 minutes; JSON under benchmarks/results
+	$(RUN) -m benchmarks.operator $(ARGS)
 
 wheel: $(READY)-all  ## dist/: wheel and source archive
 	$(RUN) -m hatchling build -d dist

@@ -33,7 +33,7 @@ def evaluate(dit, x: Tensor, codes: Tensor, reference: Tensor, xvector: Tensor, 
     for block in dit.transformer_blocks:
         back, ahead = block.look_backward_block, block.look_ahead_block
         if (back, ahead) not in masks:
-            masks[back, ahead] = _with_neighbours(real.transpose(-1, -2), back, ahead).transpose(-1, -2)
+            masks[back, ahead] = with_neighbours(real.transpose(-1, -2), back, ahead).transpose(-1, -2)
         y, gate, shift, scale, mlp_gate = block.attn_norm(h, emb=embedded)
         y = _attention(block.attn, y, cos, sin, (count, size), (back, ahead), masks[back, ahead])
         h = h + gate[:, None] * y
@@ -47,12 +47,17 @@ def _attention(attention, y: Tensor, cos: Tensor, sin: Tensor, grid, reach, mask
         for project in (attention.to_q, attention.to_k, attention.to_v)
     ]
     q, k = (torch.cat((_rotate(part[:, :1], cos, sin), part[:, 1:]), 1) for part in heads[:2])
-    q, k, v = (part.unflatten(2, grid) for part in (q, k, heads[2]))  # [B, H, blocks, S, D]
-    out = scaled_dot_product_attention(q, _with_neighbours(k, *reach), _with_neighbours(v, *reach), attn_mask=mask)
-    return attention.to_out[0](out.flatten(2, 3).transpose(1, 2).flatten(2))
+    return attention.to_out[0](attend(q, k, heads[2], grid, reach, mask))
 
 
-def _with_neighbours(x: Tensor, back: int, ahead: int) -> Tensor:
+def attend(q: Tensor, k: Tensor, v: Tensor, grid: tuple[int, int], reach: tuple[int, int], mask: Tensor) -> Tensor:
+    """q, k, v [B, H, n, D] whose n frames are a ``grid`` of (blocks, S) -> [B, n, H D]."""
+    q, k, v = (part.unflatten(2, grid) for part in (q, k, v))  # [B, H, blocks, S, D]
+    out = scaled_dot_product_attention(q, with_neighbours(k, *reach), with_neighbours(v, *reach), attn_mask=mask)
+    return out.flatten(2, 3).transpose(1, 2).flatten(2)
+
+
+def with_neighbours(x: Tensor, back: int, ahead: int) -> Tensor:
     """x [..., blocks, S, D] -> [..., blocks, (back + 1 + ahead) S, D]; zeros beyond the ends."""
     count = x.shape[-3]
     shifted = []
