@@ -92,13 +92,13 @@ def test_a_cut_rendering(rendering, committed):
 
 @pytest.mark.parametrize("setting", ["solver=euler,steps=10", "guidance=0", "look-ahead=1"])
 def test_shortcuts_are_told(committed, rendering, setting: str):
-    """A shortcut that became the default would not pass; the shortest sentence shows it."""
+    """A shortcut that became the default would not pass; the longest sentence shows it."""
     from blockwave import Token2Wav
     from blockwave.embedded import held_out
     from blockwave.quality.schemes import render
     from blockwave.quality.settings import parse_setting
 
-    place = int(np.argmin([len(mel) for mel in committed.mels]))
+    place = int(np.argmax([len(mel) for mel in committed.mels]))
     sentence = guard.SENTENCES[place]
     made = render(Token2Wav.from_pretrained(), held_out()[sentence].codes, None, sentence, parse_setting(setting))
     mels = list(rendering.mels)
